@@ -324,13 +324,11 @@ class Configuration:
         return found
 
 
-def setting_error(settings: Settings, key: str, value: str, message: str) -> ConfigError:
-    """An error about one value of a setting, naming the line of the file if the value stands in it."""
+def setting_error(settings: Settings, key: Sequence[str], value: str, message: str) -> ConfigError:
+    """An error about one value of the setting at the path ``key``, with its line in the file if it stands there."""
     if settings.config_file is not None:
         file = Path(settings.config_file)
-        text = _read(file)
-        path = (*_table_of(file), key)
-        line = line_of(text, path, value)
+        line = line_of(_read(file), (*_table_of(file), *key), value)
         if line:
             return ConfigError(f"{_shown(file)}:{line}: {message}")
     return ConfigError(message)
@@ -354,7 +352,7 @@ def line_of(text: str, path: Sequence[str], value: str | None = None) -> int:
         if table is not _ABSENT:
             if value is not None:
                 for row in range(before, count):
-                    if value in lines[row]:
+                    if f'"{value}"' in lines[row] or f"'{value}'" in lines[row]:
                         return row + 1
                 return 0
             return before + 1
