@@ -1,0 +1,1 @@
+"""Measures on the installed torch what torchlint's tables say about it."""
