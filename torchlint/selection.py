@@ -8,12 +8,13 @@ What the command line says comes on top of what the file says; its ``--select`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from torchlint.config import Settings, setting_error
 from torchlint.finding import Severity
+from torchlint.source.globs import Patterns
 
 
 class Rule(Protocol):
@@ -26,6 +27,10 @@ class Rule(Protocol):
     @property
     def severity(self) -> Severity: ...
 
+
+ALWAYS = ("TL001", "TL003")
+"""What could not be read or checked is told whatever is selected, unless it is ignored by its code: who asks for two
+rules must not take a file that was never parsed for a clean one."""
 
 # The checks of `torchlint probe` are selected in the same lists; that they exist is for probe to judge.
 _PROBE = re.compile(r"TP\d{0,3}")
@@ -40,7 +45,7 @@ def selected_codes(settings: Settings, rules: Sequence[Rule]) -> frozenset[str]:
         selectors = [(text, True, key) for key in ("select", "extend-select") for text in _said(source, key)]
         selectors += [(text, False, key) for key in ("ignore", "extend-ignore") for text in _said(source, key)]
         if source.select is not None:
-            on = set()
+            on = {rule.code for rule in rules if rule.code in ALWAYS}
             selectors += [(text, False, "ignore") for text in carried]
         # Python's sort is stable, so that an equally specific ignore comes after its select and wins.
         for text, enable, key in sorted(selectors, key=lambda said: _specificity(said[0])):
@@ -65,9 +70,11 @@ def fixable_codes(settings: Settings, rules: Sequence[Rule]) -> frozenset[str]:
 def ignored_codes(settings: Settings, path: str, rules: Sequence[Rule]) -> frozenset[str]:
     """The codes that ``per-file-ignores`` turns off in one file."""
     off: frozenset[str] = frozenset()
+    file = Path(settings.root, path)
     for pattern, selectors in settings.per_file_ignores:
         inverted = pattern.startswith("!")
-        if matches(pattern[inverted:], path, settings.root) is not inverted:
+        matched = Patterns([pattern[inverted:]], settings.root).match(file.name, str(file))
+        if matched is not inverted:
             for text in selectors:
                 off |= _matching(settings, rules, text, "per-file-ignores", pattern)
     return off
@@ -80,54 +87,6 @@ def check_selectors(settings: Settings, rules: Sequence[Rule]) -> None:
     for pattern, selectors in settings.per_file_ignores:
         for text in selectors:
             _matching(settings, rules, text, "per-file-ignores", pattern)
-
-
-def matches(pattern: str, path: str, root: str) -> bool:
-    """Whether a pattern names a file: by its name alone, or by its path from ``root``; ``*`` crosses folders."""
-    file = Path(root, path)
-    return any(
-        _regex(text).fullmatch(name) for text, name in ((pattern, file.name), (f"{Path(root, pattern)}", f"{file}"))
-    )
-
-
-_CACHE: dict[str, re.Pattern[str]] = {}
-
-
-def _regex(pattern: str) -> re.Pattern[str]:
-    compiled = _CACHE.get(pattern)
-    if compiled is None:
-        compiled = _CACHE[pattern] = re.compile("".join(_translate(pattern)), re.DOTALL)
-    return compiled
-
-
-def _translate(pattern: str) -> Iterator[str]:
-    index, depth = 0, 0
-    while index < len(pattern):
-        if pattern.startswith("**/", index) and (index == 0 or pattern[index - 1] == "/"):
-            yield "(?:.*/)?"
-            index += 3
-            continue
-        char = pattern[index]
-        index += 1
-        end = pattern.find("]", index + 1) if char == "[" else -1
-        if char == "*":
-            yield ".*"
-        elif char == "?":
-            yield "[^/]"
-        elif end > 0:
-            inside = pattern[index:end].replace("\\", "\\\\")
-            yield "[^" + inside[1:] + "]" if inside[0] in "!^" else "[" + inside + "]"
-            index = end + 1
-        elif char == "{" and "}" in pattern[index:]:
-            depth += 1
-            yield "(?:"
-        elif char == "}" and depth:
-            depth -= 1
-            yield ")"
-        elif char == "," and depth:
-            yield "|"
-        else:
-            yield re.escape(char)
 
 
 def _said(source: object, key: str) -> tuple[str, ...]:
