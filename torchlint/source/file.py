@@ -80,6 +80,7 @@ class SourceFile:
         encoding: str = "utf-8",
         bom: bool = False,
         cells: Sequence[Cell] | None = None,
+        tree: ast.Module | None = None,
     ) -> None:
         self.text = text
         self.filename = filename
@@ -92,7 +93,7 @@ class SourceFile:
         self._ascii = text.isascii()
         self._lines: list[str] | None = None
         self._starts: list[int] | None = None
-        self._tree: ast.Module | None = None
+        self._tree = tree
 
     def __repr__(self) -> str:
         return f"SourceFile({self.filename!r})"
@@ -210,12 +211,15 @@ def source_from_bytes(data: bytes, path: str, filename: str) -> SourceFile:
     return SourceFile(text, filename, path, encoding=encoding, bom=bom)
 
 
-def source_from_text(text: str, filename: str = "-", path: str = "") -> SourceFile:
-    """A source that is already text: an editor's buffer, or a string in a test. Raises UnreadableSource (notebooks)."""
+def source_from_text(text: str, filename: str = "-", path: str = "", tree: ast.Module | None = None) -> SourceFile:
+    """A source that is already text: an editor's buffer, or a string in a test. Raises UnreadableSource (notebooks).
+
+    ``tree`` spares parsing where the caller has parsed the same text, as flake8 has.
+    """
     if filename.endswith(".ipynb"):
         return _notebook(text.encode("utf-8", "surrogatepass"), path, filename)
     bom = text.startswith("\ufeff")
-    return SourceFile(text[1:] if bom else text, filename, path, bom=bom)
+    return SourceFile(text[1:] if bom else text, filename, path, bom=bom, tree=tree)
 
 
 def names_torch(data: bytes) -> bool:
