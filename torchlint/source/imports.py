@@ -37,7 +37,8 @@ def name_for(source: SourceFile, qualified: str, at: ast.AST) -> Name | None:
     row: int = getattr(at, "lineno", 1)
     functions = [place.statement for place in path_to(source, at) if isinstance(place.statement, Function)]
     functions = [function for function in functions if function is not at]
-    hidden = {name for function in functions for name in _stored_names(function)}
+    own_imports = [binding for function in functions for binding in _imported(_body(function), sys.maxsize)]
+    hidden = {name for function in functions for name in _stored_names(function)} | {b.name for b in own_imports}
     local = [binding for function in functions for binding in _imported(_body(function), row)]
     stored = set(_module_names(source.tree.body))
     module = [b for b in _imported(source.tree.body, row) if b.name not in hidden and b.name not in stored]
@@ -89,6 +90,7 @@ def _ways_to_import(qualified: str) -> Iterator[tuple[str, str, str]]:
     module = parts[0] if parts[0] == "torch" else ".".join(parts[:-1])
     if module:
         yield f"import {module}", parts[0], parts[0]
+        yield f"from {'.'.join(parts[:-1])} import {parts[-1]}", parts[-1], qualified
     else:
         yield f"import {qualified}", qualified, qualified
 
