@@ -262,11 +262,11 @@ def load_settings(
     explicit = [entry for entry in config if "=" not in entry]
     inline = [entry for entry in config if "=" in entry]
     if len(explicit) > 1:
-        raise ConfigError(f"--config names more than one file: {', '.join(explicit)}")
+        raise ConfigError(f"more than one configuration file is named: {', '.join(explicit)}")
     if explicit:
         file = Path(explicit[0]).expanduser().absolute()
         if not file.is_file():
-            raise ConfigError(f"--config: no such file: {explicit[0]}")
+            raise ConfigError(f"no such configuration file: {explicit[0]}")
         settings = _from_file(file, settings, require_table=True)
     elif not isolated:
         nearest = find_config(path if path is not None else cwd)

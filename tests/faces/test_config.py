@@ -151,7 +151,7 @@ def test_config_takes_a_file_or_lines_of_toml(project: Path) -> None:
     assert load_settings(config=["unsafe-fixes = true"]).fix is True
     assert load_settings(isolated=True).fix is False
     for wrong, message in [
-        ("nowhere.toml", "no such file: nowhere.toml"),
+        ("nowhere.toml", "no such configuration file: nowhere.toml"),
         ("selct = ['TL1']", 'unknown key "selct"'),
         ("select = ", "not valid TOML"),
     ]:
