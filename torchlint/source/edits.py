@@ -157,6 +157,8 @@ def append(source: SourceFile, node: ast.expr, text: str) -> Edits | None:
     is_string = isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
     if isinstance(node, _PRIMARIES) or is_string or _is_bracketed(source, node):
         return insert_text(end, text)
+    if _holds_the_calls_parentheses(source, node):
+        return surround(source, node, "", text)
     grouped = _group_around(source, node)
     if grouped is not None:
         return insert_text(grouped, text)
