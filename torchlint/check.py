@@ -1,0 +1,207 @@
+"""What a check is made of. A check imports from torchlint only what this module offers.
+
+A check is a class with a docstring (its page), a code, a name, and methods marked with ``@on(Kind)``. ``Kind`` says
+what the method wants to see: a whole file (``Module``), a class (``ModuleClass``, ``FunctionClass``,
+``DatasetClass``, ``AnyClass``), a function (``FunctionInfo``), or an event of the trace (``InPlaceChange``,
+``Backward``, ...). The method gets the thing and ``report``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from torchlint.finding import Applicability, Edit, Finding, Fix, Position, RuleInfo, Severity
+from torchlint.program.classes import ClassInfo, is_super_call
+from torchlint.program.index import Scope
+from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
+
+__all__ = [
+    "AnyClass",
+    "Applicability",
+    "Assigned",
+    "Check",
+    "ClassInfo",
+    "DatasetClass",
+    "Edit",
+    "Fix",
+    "FunctionClass",
+    "FunctionInfo",
+    "Imported",
+    "Module",
+    "ModuleClass",
+    "Position",
+    "Report",
+    "Scope",
+    "Severity",
+    "is_super_call",
+    "on",
+]
+
+
+class AnyClass:
+    """Kind: every class of the file."""
+
+
+class ModuleClass:
+    """Kind: every class of the file that is known to derive from nn.Module."""
+
+
+class FunctionClass:
+    """Kind: every class of the file that is known to derive from torch.autograd.Function."""
+
+
+class DatasetClass:
+    """Kind: every class of the file that is known to derive from torch.utils.data.Dataset."""
+
+
+Handler = Callable[[Any, Any, "Report"], None]
+_F = TypeVar("_F", bound=Callable[..., None])
+
+
+def on(*kinds: type) -> Callable[[_F], _F]:
+    """Mark a method of a check as wanting to see every thing of these kinds."""
+
+    def mark(method: _F) -> _F:
+        method.kinds = kinds  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class Check:
+    """One rule.
+
+    ``mentions``: the file's text must hold one of these strings, or the check is not run on it (empty: always).
+    ``failures``: catalogue ids of what the user would have met. ``fixable``: what its fixes are, or None.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    fixable: ClassVar[Applicability | None] = None
+    failures: ClassVar[tuple[str, ...]] = ()
+    mentions: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def handlers(cls) -> Iterator[tuple[type, str]]:
+        """Each kind that the check wants to see, with the method's name."""
+        for name, method in vars(cls).items():
+            for kind in getattr(method, "kinds", ()):
+                yield kind, name
+
+    @classmethod
+    def info(cls) -> RuleInfo:
+        """The rule's card; the docstring's first paragraph is its summary."""
+        page = _dedent(cls.__doc__ or "")
+        return RuleInfo(cls.code, cls.name, cls.severity, cls.fixable, page.split("\n\n")[0], page, cls.failures)
+
+
+def _dedent(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    lines = rest.split("\n")
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    cut = min(indents, default=0)
+    return "\n".join([first, *(line[cut:].rstrip() for line in lines)]).strip()
+
+
+class Report:
+    """Takes what one check has to say about one file."""
+
+    def __init__(self, check: Check, module: Module, findings: list[Finding]) -> None:
+        self.check = check
+        self.module = module
+        self.findings = findings
+
+    def __call__(
+        self,
+        node: ast.AST | tuple[Position, Position],
+        message: str,
+        *,
+        help: str = "",
+        fix: Fix | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        """Report a fault at a node (or at a span of the file's text). The same fault at the same place counts once."""
+        source = self.module.source
+        start, end = node if isinstance(node, tuple) else source.span(node)
+        placed = source.cell(start.row)
+        noqa_row = end.row if isinstance(node, tuple) else getattr(node, "end_lineno", None) or start.row
+        cell = None
+        if placed is not None:
+            cell, row = placed
+            shift = start.row - row
+            start, end = Position(row, start.column), Position(end.row - shift, end.column)
+        check = self.check
+        for known in self.findings:
+            if known.code == check.code and known.location == start and known.cell == cell:
+                return
+        self.findings.append(
+            Finding(
+                code=check.code,
+                name=check.name,
+                message=message,
+                severity=severity or check.severity,
+                filename=source.filename,
+                location=start,
+                end_location=end,
+                help=help,
+                failure=check.failures[0] if check.failures else "",
+                fix=fix,
+                cell=cell,
+                noqa_row=noqa_row,
+            )
+        )
+
+
+_CLASS_KINDS: dict[type, Callable[[ClassInfo], bool | None]] = {
+    AnyClass: lambda c: True,
+    ModuleClass: lambda c: c.is_module,
+    FunctionClass: lambda c: c.is_autograd_function,
+    DatasetClass: lambda c: c.is_dataset,
+}
+
+
+class Runner:
+    """Runs a fixed set of checks over files; made once a run.
+
+    ``failed`` is told of a check that raised: the check and the exception. The others go on.
+    """
+
+    def __init__(self, checks: Iterable[type[Check]]) -> None:
+        self.checks = [check() for check in checks]
+
+    def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
+        """All findings of the checks on one file, in no particular order."""
+        text = module.source.text
+        table: dict[type, list[tuple[Check, str]]] = {}
+        for check in self.checks:
+            if not check.mentions or any(m in text for m in check.mentions):
+                for kind, method in check.handlers():
+                    table.setdefault(kind, []).append((check, method))
+        findings: list[Finding] = []
+        reports = {check: Report(check, module, findings) for handlers in table.values() for check, _ in handlers}
+        broken: set[Check] = set()
+
+        def tell(handlers: Sequence[tuple[Check, str]], subject: object) -> None:
+            for check, method in handlers:
+                if check not in broken:
+                    try:
+                        getattr(check, method)(subject, reports[check])
+                    except Exception as error:
+                        broken.add(check)
+                        failed(check, error)
+
+        if Module in table:
+            tell(table[Module], module)
+        kinds = [(test, table[kind]) for kind, test in _CLASS_KINDS.items() if kind in table]
+        if kinds:
+            for cls in module.classes:
+                for test, handlers in kinds:
+                    if test(cls):
+                        tell(handlers, cls)
+        if FunctionInfo in table:
+            for function in module.functions:
+                tell(table[FunctionInfo], function)
+        return findings

@@ -1,0 +1,262 @@
+"""One walk over a file's tree: its scopes, and in each the nodes that anyone may ask for.
+
+The walk is written out per node type because it runs on every file that names torch: it must cost a fraction of
+parsing. It records; it judges nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Union
+
+FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+ScopeNode = Union[ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
+
+RECORDED: tuple[type[ast.AST], ...] = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.AugAssign,
+    ast.Delete,
+    ast.For,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Raise,
+    ast.Return,
+    ast.While,
+    ast.With,
+    ast.Yield,
+    ast.YieldFrom,
+)
+"""Node types that a scope keeps in lists of their own, in document order."""
+
+_RECORDED = frozenset(RECORDED)
+_FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
+_SKIPPED = frozenset(
+    cls
+    for base in (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+    for cls in (base, *base.__subclasses__())
+) | {ast.Constant}
+
+
+def _child_fields() -> dict[type[ast.AST], tuple[str, ...]]:
+    skip = {"ctx", "op", "ops", "type_comment", "type_ignores", "kind", "attr", "id", "arg", "name", "lineno"}
+    kinds = [c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST)]
+    return {c: tuple(f for f in c._fields if f not in skip) for c in kinds}
+
+
+_FIELDS = _child_fields()
+
+
+class Scope:
+    """A module, class, function or lambda body, and what stands directly in it (comprehensions included).
+
+    ``calls`` maps the last part of a call's name (``backward`` for ``loss.backward()``) to its nodes. ``stores`` are
+    the names bound here. A class's ``self_reads`` and ``self_writes`` map an attribute to where its methods use it
+    through their first argument, with the method scope each use stands in.
+    """
+
+    __slots__ = (
+        "_parents",
+        "calls",
+        "children",
+        "class_scope",
+        "globals",
+        "name",
+        "node",
+        "nodes",
+        "owner",
+        "parent",
+        "self_name",
+        "self_reads",
+        "self_writes",
+        "stores",
+    )
+
+    def __init__(self, node: ScopeNode, parent: Scope | None, name: str) -> None:
+        self.node = node
+        self.parent = parent
+        self.name = name
+        self.children: list[Scope] = []
+        self.calls: dict[str, list[ast.Call]] = {}
+        self.nodes: dict[type[ast.AST], list[ast.AST]] = {}
+        self.stores: set[str] = set()
+        self.globals: set[str] = set()
+        self.self_name: str | None = None
+        self.owner: Scope | None = None  # the class scope whose instance `self_name` is
+        self.self_reads: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
+        self.self_writes: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
+        self._parents: dict[ast.AST, ast.AST] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Scope {self.name or 'module'}>"
+
+    @property
+    def is_function(self) -> bool:
+        """Whether this is a function or method body (no lambda)."""
+        return type(self.node) in _FUNCTIONS
+
+    def walk(self) -> Iterator[Scope]:
+        """This scope and all below it, in document order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def all_calls(self, name: str) -> Iterator[tuple[ast.Call, Scope]]:
+        """Calls whose name ends in ``name``, here and below."""
+        for scope in self.walk():
+            for call in scope.calls.get(name, ()):
+                yield call, scope
+
+    def of_type(self, kind: type[ast.AST]) -> list[ast.AST]:
+        """Recorded nodes of one of the types in ``RECORDED``, in document order."""
+        return self.nodes.get(kind, [])
+
+    @property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """Child to parent, for every node below this scope's node; made when first asked for."""
+        if self._parents is None:
+            table: dict[ast.AST, ast.AST] = {}
+            for node in ast.walk(self.node):
+                for child in ast.iter_child_nodes(node):
+                    table[child] = node
+            self._parents = table
+        return self._parents
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that holds ``node``."""
+        parents = self.parents
+        while not isinstance(node, ast.stmt):
+            node = parents[node]
+        return node
+
+    def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The nearest ancestor of one of ``kinds``, or None."""
+        parents = self.parents
+        up = parents.get(node)
+        while up is not None and not isinstance(up, kinds):
+            up = parents.get(up)
+        return up
+
+
+def _first_argument(node: FunctionNode) -> str | None:
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Name) and decorator.id == "staticmethod":
+            return None
+    arguments = node.args.posonlyargs or node.args.args
+    return arguments[0].arg if arguments else None
+
+
+def build(tree: ast.Module) -> Scope:
+    """Index a parsed file; the result is the module's scope."""
+    root = Scope(tree, None, "")
+    pending: list[tuple[Scope, list[ast.AST]]] = [(root, list(tree.body))]
+    while pending:
+        scope, body = pending.pop()
+        _fill(scope, body, pending)
+    return root
+
+
+def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast.AST]]]) -> None:
+    calls, nodes, stores = scope.calls, scope.nodes, scope.stores
+    self_name, owner = scope.self_name, scope.owner
+    in_class = type(scope.node) is ast.ClassDef
+    below: list[tuple[Scope, list[ast.AST]]] = []
+    stack = body[::-1]
+    pop, push = stack.pop, stack.append
+    while stack:
+        node = pop()
+        kind = type(node)
+        if kind is ast.Name:
+            if type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]
+                stores.add(node.id)  # type: ignore[attr-defined]
+        elif kind is ast.Call:
+            func = node.func  # type: ignore[attr-defined]
+            if type(func) is ast.Attribute:
+                name = func.attr
+            elif type(func) is ast.Name:
+                name = func.id
+            else:
+                name = ""
+            known = calls.get(name)
+            if known is None:
+                calls[name] = [node]  # type: ignore[list-item]
+            else:
+                known.append(node)  # type: ignore[arg-type]
+            for keyword in reversed(node.keywords):  # type: ignore[attr-defined]
+                value = keyword.value
+                if type(value) not in _SKIPPED:
+                    push(value)
+            for argument in reversed(node.args):  # type: ignore[attr-defined]
+                if type(argument) not in _SKIPPED and type(argument) is not ast.Name:
+                    push(argument)
+            if type(func) is not ast.Name:
+                push(func)
+        elif kind is ast.Attribute:
+            value = node.value  # type: ignore[attr-defined]
+            if type(value) is ast.Name:
+                if value.id == self_name and owner is not None:
+                    uses = owner.self_reads if type(node.ctx) is ast.Load else owner.self_writes  # type: ignore[attr-defined]
+                    uses.setdefault(node.attr, []).append((node, scope))  # type: ignore[attr-defined, arg-type]
+            else:
+                push(value)
+        elif kind in _FUNCTIONS or kind is ast.Lambda:
+            child = Scope(node, scope, getattr(node, "name", "<lambda>"))  # type: ignore[arg-type]
+            scope.children.append(child)
+            if kind is not ast.Lambda:
+                stores.add(node.name)  # type: ignore[attr-defined]
+                stack.extend(reversed(node.decorator_list))  # type: ignore[attr-defined]
+            arguments = node.args  # type: ignore[attr-defined]
+            stack.extend(d for d in (*arguments.defaults, *arguments.kw_defaults) if d is not None)
+            names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            for star in (arguments.vararg, arguments.kwarg):
+                if star is not None:
+                    names.add(star.arg)
+            child.stores |= names
+            if in_class and kind is not ast.Lambda:
+                child.self_name = _first_argument(node)  # type: ignore[arg-type]
+                child.owner = scope
+            elif self_name is not None and self_name not in names:
+                child.self_name, child.owner = self_name, owner
+            below.append((child, [node.body] if kind is ast.Lambda else list(node.body)))  # type: ignore[attr-defined]
+        elif kind is ast.ClassDef:
+            stores.add(node.name)  # type: ignore[attr-defined]
+            child = Scope(node, scope, node.name)  # type: ignore[arg-type, attr-defined]
+            scope.children.append(child)
+            stack.extend(node.decorator_list)  # type: ignore[attr-defined]
+            stack.extend(node.bases)  # type: ignore[attr-defined]
+            stack.extend(k.value for k in node.keywords)  # type: ignore[attr-defined]
+            below.append((child, list(node.body)))  # type: ignore[attr-defined]
+        else:
+            if kind in _RECORDED:
+                kept = nodes.get(kind)
+                if kept is None:
+                    nodes[kind] = [node]
+                else:
+                    kept.append(node)
+                if kind is ast.Import or kind is ast.ImportFrom:
+                    for alias in node.names:  # type: ignore[attr-defined]
+                        stores.add(alias.asname or alias.name.partition(".")[0])
+                    continue
+            elif kind is ast.Global or kind is ast.Nonlocal:
+                scope.globals.update(node.names)  # type: ignore[attr-defined]
+                continue
+            elif kind is ast.ExceptHandler or kind is ast.MatchAs or kind is ast.MatchStar:
+                if node.name:  # type: ignore[attr-defined]
+                    stores.add(node.name)  # type: ignore[attr-defined]
+            elif kind is ast.MatchMapping and node.rest:  # type: ignore[attr-defined]
+                stores.add(node.rest)  # type: ignore[attr-defined]
+            for field in reversed(_FIELDS[kind]):
+                value = getattr(node, field, None)
+                if value is None:
+                    continue
+                if type(value) is list:
+                    for item in reversed(value):
+                        if type(item) not in _SKIPPED and isinstance(item, ast.AST):
+                            push(item)
+                elif type(value) not in _SKIPPED and isinstance(value, ast.AST):
+                    push(value)
+    stores -= scope.globals
+    pending.extend(reversed(below))

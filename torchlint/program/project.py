@@ -1,0 +1,271 @@
+"""The linted project as a whole: which file a dotted name is in, and what it leads to there.
+
+Nothing is imported: modules are found by their path under the project's import roots, then under the site-packages of
+the project's environment. Names of packages whose meaning torchapi tables hold (torch itself above all) are never
+looked for on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+from torchlint.program.classes import ClassInfo
+from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Module
+from torchlint.source.file import SourceFile
+from torchlint.torchapi.hierarchy import canonical, external_class_derives, knows_external_class
+
+NEVER_SEARCHED = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "builtins", "__future__", "scipy", "pandas"}
+KEPT_SOURCE = 4_000_000
+"""Characters of source whose trees are kept for other files' questions; trees are some 40 times larger."""
+
+_FOLLOWED = 12
+
+
+class Project:
+    """The files that are linted together.
+
+    ``roots`` are folders given by the user or the configuration (``src``); ``installed`` folders such as
+    site-packages, asked last. ``read`` turns a path into a SourceFile.
+    """
+
+    def __init__(
+        self,
+        roots: Iterable[str] = (),
+        read: Callable[[str], SourceFile] | None = None,
+        installed: Iterable[str] = (),
+    ) -> None:
+        self.roots = [os.path.abspath(r) for r in roots]
+        self.installed = [os.path.abspath(r) for r in installed]
+        self._read = read
+        self._listings: dict[str, frozenset[str]] = {}
+        self._modules: dict[str, Module | None] = {}
+        self._kept = 0
+        self._paths: dict[tuple[str, str], str | None] = {}
+        self._homes: dict[str, tuple[str, str]] = {}
+        self._busy: set[str] = set()
+        self._dependencies: dict[str, set[str]] = {}
+
+    # ---------------------------------------------------------------- files
+
+    def _listing(self, folder: str) -> frozenset[str]:
+        known = self._listings.get(folder)
+        if known is None:
+            try:
+                known = frozenset(os.listdir(folder))
+            except OSError:
+                known = frozenset()
+            self._listings[folder] = known
+        return known
+
+    def home(self, folder: str) -> tuple[str, str]:
+        """The import root above a folder, and the dotted package that the folder is under it (may be empty)."""
+        known = self._homes.get(folder)
+        if known is None:
+            parent, name = os.path.split(folder)
+            if "__init__.py" in self._listing(folder) and name.isidentifier() and parent != folder:
+                root, package = self.home(parent)
+                known = (root, f"{package}.{name}" if package else name)
+            else:
+                known = (folder, "")
+            self._homes[folder] = known
+        return known
+
+    def module(self, source: SourceFile) -> Module:
+        """The module of a file that is linted now."""
+        known = self._modules.get(source.path)
+        if known is not None and known.source.text == source.text:
+            return known
+        module = self._make(source)
+        if source.path:
+            self._keep(source.path, module)
+        return module
+
+    def done(self, module: Module) -> None:
+        """Say that a linted file's module is needed no more.
+
+        Trees and scopes are full of cycles, and the cyclic garbage collector is off during a run, so they are taken
+        apart by hand: at once for a file that no other file asked about, all together when the shared ones have grown
+        too large (they may point at each other).
+        """
+        if not module.shared:
+            if self._modules.get(module.source.path) is module:
+                del self._modules[module.source.path]
+                self._kept -= len(module.source.text)
+            module.release()
+        if self._kept > KEPT_SOURCE:
+            for kept in self._modules.values():
+                if kept is not None:
+                    kept.release()
+            self._modules.clear()
+            self._kept = 0
+
+    def _make(self, source: SourceFile) -> Module:
+        folder, base = os.path.split(os.path.abspath(source.path or source.filename or "stdin.py"))
+        _, package = self.home(folder)
+        stem = os.path.splitext(base)[0]
+        is_package = stem == "__init__"
+        name = package if is_package else f"{package}.{stem}" if package else stem
+        module = Module(source, self, name or stem, is_package)
+        if source.path:
+            module.dependencies = self._dependencies.setdefault(source.path, module.dependencies)
+        return module
+
+    @property
+    def listings(self) -> dict[str, frozenset[str]]:
+        """The folders that were looked into for modules, and all that was in each."""
+        return self._listings
+
+    def dependencies(self, path: str) -> set[str]:
+        """The other files whose content was consulted for one, directly or through another."""
+        seen = {path}
+        pending = [path]
+        while pending:
+            new = self._dependencies.get(pending.pop(), set()) - seen
+            seen |= new
+            pending.extend(new)
+        return seen - {path}
+
+    def _keep(self, path: str, module: Module | None) -> None:
+        old = self._modules.get(path)
+        if old is not None:
+            self._kept -= len(old.source.text)
+        self._modules[path] = module
+        self._kept += len(module.source.text) if module else 0
+
+    def _load(self, path: str) -> Module | None:
+        if path in self._modules:
+            return self._modules[path]
+        if self._read is None:
+            return None
+        module: Module | None
+        try:
+            module = self._make(self._read(path))
+            module.tree  # noqa: B018  (parse now: a file that doesn't parse tells nothing)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            module = None
+        self._keep(path, module)
+        return module
+
+    def find(self, dotted: str, asker: Module) -> str | None:
+        """The path of the file that ``import dotted`` would run, or None."""
+        if not dotted or dotted.partition(".")[0] in NEVER_SEARCHED:
+            return None
+        folder = os.path.dirname(asker.source.path)
+        root, _ = self.home(folder) if folder else ("", "")
+        key = (folder, dotted)
+        if key not in self._paths:
+            roots = [r for r in (root, folder) if r]
+            self._paths[key] = self._search(dotted, [*roots, *self.roots, *self.installed])
+        return self._paths[key]
+
+    def _search(self, dotted: str, roots: list[str]) -> str | None:
+        parts = dotted.split(".")
+        for root in dict.fromkeys(roots):
+            folder = root
+            for part in parts[:-1]:
+                if part not in self._listing(folder):
+                    break
+                folder = os.path.join(folder, part)
+            else:
+                names = self._listing(folder)
+                if parts[-1] in names and "__init__.py" in self._listing(os.path.join(folder, parts[-1])):
+                    return os.path.join(folder, parts[-1], "__init__.py")
+                if f"{parts[-1]}.py" in names:
+                    return os.path.join(folder, f"{parts[-1]}.py")
+        return None
+
+    def imported(self, dotted: str, asker: Module) -> Module | None:
+        """The module that a dotted name is, where its source is at hand; noted as a dependency of the asker."""
+        if dotted == asker.name:
+            return asker
+        path = self.find(dotted, asker)
+        if path is None or path == asker.source.path:
+            return asker if path else None
+        asker.dependencies.add(path)
+        module = self._load(path)
+        if module is not None:
+            module.shared = True
+            module.name = dotted
+        return module
+
+    # ---------------------------------------------------------------- names
+
+    def star_names(self, dotted: str, asker: Module) -> Iterator[tuple[str, str]]:
+        """What ``from dotted import *`` binds: name and qualified name."""
+        path = self.find(dotted, asker)
+        if path is None or path in self._busy:
+            return
+        self._busy.add(path)
+        try:
+            module = self.imported(dotted, asker)
+            if module is None or module is asker:
+                return
+            for name in module.star_exports or [n for n in module.bindings if not n.startswith("_")]:
+                yield name, f"{dotted}.{name}"
+        finally:
+            self._busy.discard(path)
+
+    def definition(self, dotted: str, asker: Module) -> Binding | None:
+        """The class, function or variable that a dotted name leads to; an Imported where its source isn't at hand."""
+        origin = asker
+        for _ in range(_FOLLOWED):
+            parts = dotted.split(".")
+            if parts[0] in NEVER_SEARCHED:
+                return Imported(canonical(dotted))
+            for cut in range(len(parts) - 1, 0, -1):
+                module = self.imported(".".join(parts[:cut]), origin)
+                if module is None:
+                    continue
+                asker.dependencies |= module.dependencies
+                bound = None if module.name in self._busy else module.bindings.get(parts[cut])
+                rest = parts[cut + 1 :]
+                if bound is None:
+                    if self.find(".".join(parts[: cut + 1]), origin) is not None and not rest:
+                        return Imported(dotted)
+                    return None
+                if isinstance(bound, Imported):
+                    follow = ".".join([bound.qualname, *rest])
+                    if follow == dotted:
+                        return Imported(canonical(dotted))
+                    dotted, origin = follow, module
+                    break
+                if rest:
+                    return self._member(bound, rest)
+                if isinstance(bound, Assigned) and not bound.many and bound.value is not None:
+                    alias = module.dotted(bound.value)
+                    if alias is not None and alias != dotted:
+                        dotted, origin = alias, module
+                        break
+                return bound
+            else:
+                return Imported(canonical(dotted))
+        return None
+
+    def _member(self, bound: Binding, rest: list[str]) -> Binding | None:
+        if isinstance(bound, ClassInfo) and len(rest) == 1:
+            method = bound.method(rest[0])
+            if method is not None:
+                return method
+            return next((c for c in bound.module.classes if c.scope.parent is bound.scope and c.name == rest[0]), None)
+        return None
+
+    def canonical(self, dotted: str, asker: Module) -> str:
+        """A dotted name with re-exports followed and torch's own aliases made one."""
+        if dotted.partition(".")[0] in NEVER_SEARCHED:
+            return canonical(dotted)
+        found = self.definition(dotted, asker)
+        if isinstance(found, (Imported, FunctionInfo, ClassInfo)):
+            return found.qualname
+        return dotted
+
+    # ---------------------------------------------------------------- classes without source
+
+    def knows_class(self, qualname: str) -> bool:
+        """Whether everything about an external class's members is known."""
+        return knows_external_class(qualname)
+
+    def external_derives(self, base: str, qualname: str) -> bool | None:
+        """Whether the external class ``base`` is or derives from ``qualname``; None where that can't be told."""
+        return external_class_derives(base, qualname)
