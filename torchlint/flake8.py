@@ -15,24 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torchlint import __version__
 from torchlint.config import ConfigError, Configuration, RuleSelection
-from torchlint.source.file import SourceFile
+from torchlint.source.file import TORCH_WORDS, source_from_text
 
 if TYPE_CHECKING:
     from torchlint.config import Settings
     from torchlint.engine.one import Linter
     from torchlint.finding import Finding
 
-_WORDS = ("torch", "lightning")
-
-
-class _Parsed(SourceFile):
-    """A file as flake8 read it: parsed already."""
-
-    __slots__ = ()
-
-    def __init__(self, text: str, filename: str, path: str, tree: ast.Module) -> None:
-        super().__init__(text, filename, path)
-        self._tree = tree
+_WORDS = tuple(word.decode() for word in TORCH_WORDS)
 
 
 class Plugin:
@@ -76,7 +66,7 @@ class Plugin:
 
     def run(self) -> Iterator[tuple[int, int, str, type[Any]]]:
         """Every finding as flake8 wants it: row, 0-based column, text that begins with the code."""
-        # Most files of most projects don't name torch: for them nothing of torchlint is even imported.
+        # Most files of most projects don't name torch: for them no check is even imported.
         if not any(word in line for line in self.lines for word in _WORDS):
             return
         from torchlint.reports.text import printable
@@ -93,7 +83,7 @@ class Plugin:
 
     def _findings(self) -> list[Finding]:
         path = str(Path(self.filename).resolve())
-        source = _Parsed("".join(self.lines), self.filename, path, self.tree)
+        source = source_from_text("".join(self.lines), self.filename, path, self.tree)
         return self._linter(path).lint(source)
 
     @classmethod
