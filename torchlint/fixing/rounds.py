@@ -20,7 +20,7 @@ from torchlint.source.file import SourceFile
 
 Lint = Callable[[SourceFile], Sequence[Finding]]
 
-MOST_LINTS = 200
+MOST_LINTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,8 @@ class _Run:
 
     def attempt(self, batch: Sequence[Finding]) -> bool:
         """Keep these fixes, or the first part of them that holds; give up each that fails alone."""
+        if self.lints >= MOST_LINTS:
+            return False
         reason = self.keep(batch)
         if not reason:
             return True

@@ -195,9 +195,13 @@ def _section(node: ast.stmt) -> int:
     return 0 if package in sys.stdlib_module_names else 1
 
 
-def _order(node: ast.stmt) -> tuple[bool, str]:
-    module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name  # type: ignore[attr-defined]
-    return isinstance(node, ast.ImportFrom), module.lower()
+def _order(node: ast.stmt) -> tuple[bool, str, str]:
+    """Plain imports before from-imports, then by module and first name."""
+    assert isinstance(node, (ast.Import, ast.ImportFrom))
+    first = node.names[0].name.lower()
+    if isinstance(node, ast.ImportFrom):
+        return True, (node.module or "").lower(), first
+    return False, first, ""
 
 
 def _among(source: SourceFile, neighbours: list[ast.stmt], new: ast.stmt, statement: str) -> tuple[Edit, ...] | None:
