@@ -56,12 +56,12 @@ class Linter:
         self.by_code = {check.code: check for check in self.checks}
         self.known = tuple(self.by_code)
         self.selected = selected_codes(settings, self.checks)
-        self.dependencies: set[str] = set()
+        self.module: Module | None = None
         self._runners: dict[frozenset[str], Runner] = {}
 
     def lint(self, source: SourceFile) -> list[Finding]:
-        """The findings of one file in report order; ``dependencies`` then holds the other files they rest on."""
-        self.dependencies = set()
+        """The findings of one file in report order; ``module`` is then what the program layer made of it, if it did."""
+        self.module = None
         if skips_file(source):
             return []
         active = self._active(source.path or source.filename)
@@ -86,6 +86,12 @@ class Linter:
         place = _Place(filename, at, at, None)
         return self._tell(self._active(path or filename), SYNTAX_ERROR, place, _not_parsed(place, error.reason))
 
+    def crashed(self, path: str, filename: str) -> list[Finding]:
+        """What there is to say of a file that brought down the process it was checked in."""
+        top = Position(1, 1)
+        message = "The process that checked this file was killed or crashed, which may hide findings"
+        return self._tell(self._active(path), CHECK_FAILED, _Place(filename, top, top, None), message)
+
     def _active(self, path: str) -> frozenset[str]:
         if not self.settings.per_file_ignores:
             return self.selected
@@ -101,15 +107,12 @@ class Linter:
         def failed(check: Check, error: Exception) -> None:
             failures[check.code] = error
 
-        module: Module | None = None
         try:
-            module = self.project.module(source)
-            findings = runner.run(module, failed)
+            self.module = self.project.module(source)
+            findings = runner.run(self.module, failed)
         except Exception as error:
             findings = []
             failures[""] = error
-        if module is not None:
-            self.dependencies |= module.dependencies
         return findings, failures
 
     def _tell(self, active: frozenset[str], code: str, place: _Place, message: str) -> list[Finding]:
@@ -151,9 +154,9 @@ class Linter:
         return kept
 
 
-def make_project(settings: Settings) -> Project:
+def make_project(settings: Settings, read: Callable[[str], SourceFile] = read_source) -> Project:
     """The project of a configuration, as far as linting reads it."""
-    return Project(settings.src, read_source)
+    return Project(settings.src, read)
 
 
 def lint_source_file(source: SourceFile, project: Project, settings: Settings, *, noqa: bool = True) -> list[Finding]:
