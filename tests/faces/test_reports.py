@@ -80,7 +80,7 @@ def test_full_quotes_the_source_with_carets_and_closes_with_the_counts() -> None
         "fix: insert the call\n"
         "\n"
         "Found 2 findings in 2 files; 7 files checked.\n"
-        "[*] 1 fixable with `--fix`, 1 more with `--fix --unsafe-fixes`.\n"
+        "[*] 1 fixable with `--fix`, 1 more with `--unsafe-fixes`.\n"
     )
 
 

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"torchlint {__version__}")
         return 0
     if arguments and arguments[0] in ("-h", "--help", "help"):
-        print(_overview())
+        print(_overview(), end="")
         return 0
     command, rest = _split(arguments)
     return _run(command, rest)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchlint.cli.terminal import add_color_argument
 from torchlint.config import OUTPUT_FORMATS, ConfigError
 
+if TYPE_CHECKING:
+    from torchlint.engine.shard import Shard
+
 
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Every option, in the groups of the help text."""
+    parser.usage = "torchlint [check] [OPTIONS] [PATHS...]"
     parser.add_argument("paths", nargs="*", metavar="PATHS", help="files and folders, - for standard input; default: .")
     _add_rules(parser.add_argument_group("rules"))
     _add_files(parser.add_argument_group("files"))
@@ -60,7 +64,9 @@ def _add_fixing(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_report(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--output-format", choices=OUTPUT_FORMATS, help="default: full")
+    group.add_argument(
+        "--output-format", choices=OUTPUT_FORMATS, metavar="FORMAT", help=f"one of {', '.join(OUTPUT_FORMATS)}"
+    )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report there")
     group.add_argument("--statistics", action="store_true", help="print how often each rule was broken")
     group.add_argument("-q", "--quiet", action="store_true", help="print findings, and nothing else")
@@ -96,11 +102,13 @@ def _positive(text: str) -> int:
     return number
 
 
-def _shard(text: str) -> tuple[int, int]:
-    part, _, whole = text.partition("/")
-    if not (part.isdigit() and whole.isdigit() and 1 <= int(part) <= int(whole)):
-        raise argparse.ArgumentTypeError(f"a part such as 2/8 is wanted, not {text!r}")
-    return int(part), int(whole)
+def _shard(text: str) -> Shard:
+    from torchlint.engine.shard import parse_shard
+
+    try:
+        return parse_shard(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 _LISTS = ("select", "ignore", "extend_select", "extend_ignore", "fixable", "unfixable", "exclude", "extend_exclude")

@@ -27,7 +27,8 @@ class ReportContext:
     """What a renderer may need beside the findings.
 
     ``line_of(filename, cell, row)`` is a source line without its end, or None where there is none to show.
-    ``rules`` are the cards of the rules that were run, for formats that describe them.
+    ``rules`` are the cards of the rules that were run, for formats that describe them. With ``unsafe_fixes`` these
+    count as fixable too. ``closing`` stands for the usual last lines of the formats for people.
     """
 
     line_of: Callable[[str, int | None, int], str | None] = _no_line
@@ -35,6 +36,8 @@ class ReportContext:
     files_checked: int = 0
     rules: Sequence[RuleInfo] = ()
     tool: str = "torchlint"
+    unsafe_fixes: bool = False
+    closing: str | None = None
 
 
 def render(output_format: str, findings: Sequence[Finding], context: ReportContext) -> str:

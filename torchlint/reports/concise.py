@@ -14,7 +14,7 @@ def render(findings: Sequence[Finding], context: ReportContext) -> str:
     color = context.color
     lines = [
         f"{paint(printable(finding.filename), 'bold', color)}:{place(finding)}: "
-        f"{code(finding, color)} {mark(finding, color)}{printable(finding.message)}\n"
+        f"{code(finding, color)} {mark(finding, context)}{printable(finding.message)}\n"
         for finding in findings
     ]
-    return "".join(lines) + closing(findings, context.files_checked, color)
+    return "".join(lines) + closing(findings, context)

@@ -17,12 +17,12 @@ _WIDTH = 160
 def render(findings: Sequence[Finding], context: ReportContext) -> str:
     """Every finding as a paragraph, then the closing line."""
     blocks = [_block(finding, context) + "\n" for finding in findings]
-    return "".join(blocks) + closing(findings, context.files_checked, context.color)
+    return "".join(blocks) + closing(findings, context)
 
 
 def _block(finding: Finding, context: ReportContext) -> str:
     color = context.color
-    lines = [f"{code(finding, color)} {mark(finding, color)}{paint(printable(finding.message), 'bold', color)}"]
+    lines = [f"{code(finding, color)} {mark(finding, context)}{paint(printable(finding.message), 'bold', color)}"]
     excerpt = _excerpt(finding, context)
     gutter = " " * max(len(str(row)) for row, _ in excerpt) if excerpt else " "
     lines.append(f"{gutter}{paint('-->', 'blue', color)} {printable(finding.filename)}:{place(finding)}")

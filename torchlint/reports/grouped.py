@@ -19,8 +19,8 @@ def render(findings: Sequence[Finding], context: ReportContext) -> str:
         width = max(len(place(finding)) for finding in members)
         lines.append(f"{paint(printable(filename), 'bold', color)}:")
         lines.extend(
-            f"  {place(finding):{width}} {code(finding, color)} {mark(finding, color)}{printable(finding.message)}"
+            f"  {place(finding):{width}} {code(finding, color)} {mark(finding, context)}{printable(finding.message)}"
             for finding in members
         )
         lines.append("")
-    return "".join(f"{line}\n" for line in lines) + closing(findings, context.files_checked, color)
+    return "".join(f"{line}\n" for line in lines) + closing(findings, context)

@@ -23,7 +23,7 @@ def render(findings: Sequence[Finding], context: ReportContext, *, as_json: bool
         f"[{_star(row, context.color)}]  {row['name']}\n"
         for row in rows
     ]
-    return "".join(lines) + closing(findings, context.files_checked, context.color)
+    return "".join(lines) + closing(findings, context)
 
 
 def _star(row: dict[str, Any], color: bool) -> str:

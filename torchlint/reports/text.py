@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchlint.finding import Applicability, Finding, Severity
+from torchlint.reports import ReportContext
 
 # A source file may hold escape sequences that rewrite the screen, and marks that reorder the text around them. Each
 # becomes one visible character, so that columns stay where they are. Tabs are for the caller to deal with.
@@ -60,11 +61,17 @@ def place(finding: Finding) -> str:
     return location if finding.cell is None else f"cell {finding.cell}:{location}"
 
 
-def mark(finding: Finding, color: bool) -> str:
+def mark(finding: Finding, context: ReportContext) -> str:
     """``[*] `` where ``--fix`` repairs the finding, nothing otherwise."""
-    if finding.fix is None or finding.fix.applicability is not Applicability.SAFE:
-        return ""
-    return f"[{paint('*', 'cyan', color)}] "
+    return f"{_star(context.color)} " if _fixable(finding, context.unsafe_fixes) else ""
+
+
+def _fixable(finding: Finding, unsafe: bool) -> bool:
+    return finding.fix is not None and (unsafe or finding.fix.applicability is Applicability.SAFE)
+
+
+def _star(color: bool) -> str:
+    return f"[{paint('*', 'cyan', color)}]"
 
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:
@@ -72,20 +79,21 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def closing(findings: Sequence[Finding], files_checked: int, color: bool) -> str:
+def closing(findings: Sequence[Finding], context: ReportContext) -> str:
     """The last lines of a report: how many findings in how many files, and what ``--fix`` would do about them."""
-    checked = f"{counted(files_checked, 'file')} checked"
+    if context.closing is not None:
+        return context.closing
+    checked = f"{counted(context.files_checked, 'file')} checked"
     if not findings:
-        return f"{paint('All checks passed!', 'green', color)} {checked}.\n"
+        return f"{paint('All checks passed!', 'green', context.color)} {checked}.\n"
     files = len({finding.filename for finding in findings})
     lines = [f"Found {counted(len(findings), 'finding')} in {counted(files, 'file')}; {checked}."]
-    safe = sum(1 for f in findings if f.fix is not None and f.fix.applicability is Applicability.SAFE)
-    unsafe = sum(1 for f in findings if f.fix is not None) - safe
-    star = f"[{paint('*', 'cyan', color)}]"
-    if safe and unsafe:
-        lines.append(f"{star} {safe} fixable with `--fix`, {unsafe} more with `--fix --unsafe-fixes`.")
-    elif safe:
-        lines.append(f"{star} {safe} fixable with `--fix`.")
+    fixable = sum(_fixable(finding, context.unsafe_fixes) for finding in findings)
+    unsafe = sum(_fixable(finding, True) for finding in findings) - fixable
+    if fixable and unsafe:
+        lines.append(f"{_star(context.color)} {fixable} fixable with `--fix`, {unsafe} more with `--unsafe-fixes`.")
+    elif fixable:
+        lines.append(f"{_star(context.color)} {fixable} fixable with `--fix`.")
     elif unsafe:
         lines.append(f"{unsafe} fixable with `--fix --unsafe-fixes`.")
     return "\n".join(lines) + "\n"
