@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Union
+from typing import Any, Union
 
 from torchlint.program.index import Scope
 from torchlint.program.module import FunctionInfo, Module
@@ -13,6 +13,8 @@ from torchlint.program.module import FunctionInfo, Module
 MODULE = "torch.nn.Module"
 FUNCTION = "torch.autograd.Function"
 DATASET = "torch.utils.data.Dataset"
+
+_ASKED: Any = object()
 
 Base = Union["ClassInfo", str, None]
 """A class whose source is at hand, the canonical name of one whose source isn't, or None: can't be told."""
@@ -49,6 +51,7 @@ class ClassInfo:
         self.node = node
         self.module = module
         self.scope = scope
+        self._derives: dict[str, bool | None] = {}
 
     def __repr__(self) -> str:
         return f"<class {self.qualname}>"
@@ -106,15 +109,20 @@ class ClassInfo:
 
     def derives(self, qualname: str) -> bool | None:
         """Whether the class derives from ``qualname``; None where a base that can't be told may."""
-        unsure = False
-        for base in self.mro:
-            if isinstance(base, ClassInfo):
-                continue
-            answer = None if base is None else self.module.project.external_derives(base, qualname)
-            if answer:
-                return True
-            unsure = unsure or answer is None
-        return None if unsure else False
+        known = self._derives.get(qualname, _ASKED)
+        if known is _ASKED:
+            self._derives[qualname] = False  # a class that derives from itself
+            answers = {self._base_derives(base, qualname) for base in self.node.bases}
+            known = self._derives[qualname] = True if True in answers else None if None in answers else False
+        return known
+
+    def _base_derives(self, node: ast.expr, qualname: str) -> bool | None:
+        node = node.value if isinstance(node, ast.Subscript) else node
+        found = self.module.lookup(node.id, self.scope.parent) if isinstance(node, ast.Name) else None
+        if isinstance(found, ClassInfo):
+            return found.derives(qualname)
+        dotted = self.module.dotted(node, self.scope.parent)
+        return None if dotted is None else self.module.project.derives(dotted, qualname, self.module)
 
     @cached_property
     def is_module(self) -> bool | None:

@@ -120,6 +120,8 @@ class Module:
         self.name = name
         self.is_package = is_package
         self.dependencies: set[str] = set()
+        self.stars: list[tuple[str, ast.ImportFrom]] = []  # filled with the bindings
+        self._starred: dict[str, Binding | None] = {}
         self.shared = False  # whether another file's module may hold on to something of this one
 
     def __repr__(self) -> str:
@@ -132,6 +134,11 @@ class Module:
             for each in list(scope.walk()):
                 each.parent = each.owner = None
                 each.children = []
+        from torchlint.program.classes import ClassInfo
+
+        for bound in (*self.__dict__.get("bindings", {}).values(), *self.__dict__.get("classes", ())):
+            if isinstance(bound, ClassInfo):
+                bound.__dict__.clear()
         self.__dict__.clear()
 
     @property
@@ -169,8 +176,7 @@ class Module:
                 origin = self.absolute(node)
                 for alias in node.names:
                     if alias.name == "*":
-                        for name, qualname in self.project.star_names(origin, self):
-                            table.setdefault(name, Imported(qualname, node))
+                        self.stars.append((origin, node))
                     elif not isinstance(table.get(alias.asname or alias.name), Imported):
                         table[alias.asname or alias.name] = Imported(f"{origin}.{alias.name}", node)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -192,6 +198,16 @@ class Module:
                 for field in ("body", "handlers", "orelse", "finalbody"):
                     for part in getattr(node, field, ()):
                         self._bind(part.body if isinstance(part, ast.ExceptHandler) else [part], table, scopes)
+
+    def binding(self, name: str) -> Binding | None:
+        """What a module-level name is bound to, star imports included."""
+        found = self.bindings.get(name)
+        if found is None and self.stars:
+            if name not in self._starred:
+                self._starred[name] = None  # a cycle of star imports ends here
+                self._starred[name] = self.project.star_binding(name, self)
+            found = self._starred[name]
+        return found
 
     @cached_property
     def star_exports(self) -> list[str] | None:
@@ -244,8 +260,8 @@ class Module:
                 return None
             scope = scope.parent
         found = self.bindings.get(name)
-        if found is None and name in _BUILTINS:
-            return Imported(f"builtins.{name}")
+        if found is None:
+            return Imported(f"builtins.{name}") if name in _BUILTINS else self.binding(name)
         return found
 
     def _definition(self, scope: Scope) -> Binding:

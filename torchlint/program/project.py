@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from torchlint.program.classes import ClassInfo
 from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Module
 from torchlint.source.file import SourceFile
-from torchlint.torchapi.hierarchy import canonical, external_class_derives, knows_external_class
+from torchlint.torchapi.hierarchy import canonical, external_class_derives, is_known_name, knows_external_class
 
 NEVER_SEARCHED = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "builtins", "__future__", "scipy", "pandas"}
 KEPT_SOURCE = 4_000_000
 """Characters of source whose trees are kept for other files' questions; trees are some 40 times larger."""
+
+STARS_FOLLOWED = 12
+"""A module with more star imports than this (a package's lazy namespace) is not searched through them."""
 
 _FOLLOWED = 12
 
@@ -43,8 +46,8 @@ class Project:
         self._modules: dict[str, Module | None] = {}
         self._kept = 0
         self._paths: dict[tuple[str, str], str | None] = {}
+        self._derived: dict[tuple[str, str, str], tuple[bool | None, frozenset[str]]] = {}
         self._homes: dict[str, tuple[str, str]] = {}
-        self._busy: set[str] = set()
         self._dependencies: dict[str, set[str]] = {}
 
     # ---------------------------------------------------------------- files
@@ -192,20 +195,23 @@ class Project:
 
     # ---------------------------------------------------------------- names
 
-    def star_names(self, dotted: str, asker: Module) -> Iterator[tuple[str, str]]:
-        """What ``from dotted import *`` binds: name and qualified name."""
-        path = self.find(dotted, asker)
-        if path is None or path in self._busy:
-            return
-        self._busy.add(path)
-        try:
-            module = self.imported(dotted, asker)
+    def star_binding(self, name: str, asker: Module) -> Imported | None:
+        """What a module's star imports bind a name to; a package that stars in very many modules isn't searched."""
+        if len(asker.stars) > STARS_FOLLOWED:
+            return None
+        for origin, node in reversed(asker.stars):
+            if origin.partition(".")[0] in NEVER_SEARCHED:
+                qualname = canonical(f"{origin}.{name}")
+                if is_known_name(qualname):
+                    return Imported(qualname, node)
+                continue
+            module = self.imported(origin, asker)
             if module is None or module is asker:
-                return
-            for name in module.star_exports or [n for n in module.bindings if not n.startswith("_")]:
-                yield name, f"{dotted}.{name}"
-        finally:
-            self._busy.discard(path)
+                continue
+            exports = module.star_exports
+            if name in exports if exports is not None else not name.startswith("_") and module.binding(name) is not None:
+                return Imported(f"{origin}.{name}", node)
+        return None
 
     def definition(self, dotted: str, asker: Module) -> Binding | None:
         """The class, function or variable that a dotted name leads to; an Imported where its source isn't at hand."""
@@ -219,7 +225,7 @@ class Project:
                 if module is None:
                     continue
                 asker.dependencies |= module.dependencies
-                bound = None if module.name in self._busy else module.bindings.get(parts[cut])
+                bound = module.binding(parts[cut])
                 rest = parts[cut + 1 :]
                 if bound is None:
                     if self.find(".".join(parts[: cut + 1]), origin) is not None and not rest:
@@ -265,6 +271,29 @@ class Project:
     def knows_class(self, qualname: str) -> bool:
         """Whether everything about an external class's members is known."""
         return knows_external_class(qualname)
+
+    def derives(self, dotted: str, qualname: str, asker: Module) -> bool | None:
+        """Whether the class that a dotted name leads to derives from ``qualname``.
+
+        Remembered for the whole run, so that a base is read once however many files derive from it.
+        """
+        if dotted.partition(".")[0] in NEVER_SEARCHED:
+            return self.external_derives(canonical(dotted), qualname)
+        key = (os.path.dirname(asker.source.path), dotted, qualname)
+        if key not in self._derived:
+            before, asker.dependencies = asker.dependencies, set()
+            found = self.definition(dotted, asker)
+            answer = None
+            if isinstance(found, ClassInfo):
+                answer = found.derives(qualname)
+                asker.dependencies |= found.module.dependencies
+            elif isinstance(found, Imported):
+                answer = self.external_derives(found.qualname, qualname)
+            self._derived[key] = (answer, frozenset(asker.dependencies))
+            asker.dependencies |= before
+        answer, consulted = self._derived[key]
+        asker.dependencies |= consulted
+        return answer
 
     def external_derives(self, base: str, qualname: str) -> bool | None:
         """Whether the external class ``base`` is or derives from ``qualname``; None where that can't be told."""

@@ -84,4 +84,11 @@ def knows_external_class(qualname: str) -> bool:
     return spec is not None and spec.attributes_known
 
 
-__all__ = ["canonical", "external_class_derives", "knows_external_class"]
+def is_known_name(qualname: str) -> bool:
+    """Whether torch offers something under this canonical name, as far as the tables go."""
+    return (
+        qualname in _TABLES or qualname in ("torch.nn.Parameter", "torch.Tensor") or module_class(qualname) is not None
+    )
+
+
+__all__ = ["canonical", "external_class_derives", "is_known_name", "knows_external_class"]
