@@ -23,6 +23,7 @@ _FILE_NOQA = re.compile(rf"#\s*flake8[:=]\s*noqa(?P<listed>\s*:\s*(?P<codes>{_CO
 _SKIP_FILE = re.compile(r"#\s*torchlint:\s*skip-file\b", re.IGNORECASE)
 _CODE = re.compile(r"[A-Z]+[0-9]+", re.IGNORECASE)
 _OWN_CODE = re.compile(r"TL[0-9]+")
+_FILE_WORDS = ("skip-file", "flake8", "FLAKE8", "Flake8")
 _NOQA_WORDS = ("noqa", "NOQA", "NoQA", "Noqa")
 
 
@@ -49,7 +50,7 @@ class Directive:
 def skips_file(source: SourceFile) -> bool:
     """Whether a comment says that the whole file is to be left alone."""
     text = source.text
-    if "skip-file" not in text and "flake8" not in text:
+    if not any(word in text for word in _FILE_WORDS):
         return False
     return _Comments(source).skips_file
 
@@ -94,7 +95,10 @@ class Suppressions:
 
         A code counts only if all ``known`` rules it stands for are ``active`` in this run, or there is none.
         """
-        if not self._has_noqa or not _OWN_CODE.search(self._source.text.upper()):
+        if not self._has_noqa:
+            return
+        letters = "|".join(sorted({code.rstrip("0123456789") for code in known}))
+        if not re.search(rf"\b(?:{letters})[0-9]", self._source.text.upper()):
             return
         comments = self._comments
         listed = [d for directives in comments.directives.values() for d in directives]
