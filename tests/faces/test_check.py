@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -238,6 +239,32 @@ def test_add_noqa_suppresses_what_is_found(torchlint: Torchlint) -> None:
     Path("vain.py").write_text(BROKEN)
     assert torchlint("vain.py", "--add-noqa").out == "Added 0 noqa comments.\n"
     assert Path("vain.py").read_text() == BROKEN
+
+
+def test_a_baseline_keeps_known_findings_quiet_and_new_ones_loud(torchlint: Torchlint) -> None:
+    ran = torchlint("--write-baseline", "known.json")
+    assert (ran.code, ran.out) == (0, "Wrote 1 known finding to known.json.\n")
+    assert torchlint("--baseline", "known.json").code == 0
+    Path("vain.py").write_text("\n\n" + IN_VAIN + "y = torch.ones(2)  # noqa: TL401\n")
+    assert torchlint("--baseline", "known.json", "--output-format", "concise").out.startswith("vain.py:6:20: TL002")
+    Path("torchlint.toml").write_text('baseline = "known.json"\n')
+    assert torchlint().out.splitlines()[-2] == "Found 1 finding in 1 file; 2 files checked."
+    wrong = torchlint("--baseline", "gone.json")
+    assert (wrong.code, "gone.json" in wrong.err) == (2, True)
+
+
+def test_watching_reports_again_after_a_change() -> None:
+    command = [sys.executable, "-u", "-m", "torchlint", "--watch", "--output-format", "concise"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        try:
+            assert watching.stdout.readline().startswith("vain.py:3:21: TL002")
+            Path("vain.py").write_text(CLEAN)
+            lines = [watching.stdout.readline() for _ in range(4)]
+        finally:
+            watching.send_signal(signal.SIGINT)
+    assert lines[2:] == ["changed: vain.py\n", "All checks passed! 2 files checked.\n"]
+    assert watching.returncode == 0
 
 
 # -------------------------------------------------------------------- the report

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ from torchlint.cli.output import Outcome, tell_problems, write_diff, write_repor
 from torchlint.config import ConfigError, Configuration, Settings
 
 if TYPE_CHECKING:
+    from torchlint.finding import Finding
     from torchlint.source.file import SourceFile
 
 
@@ -42,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     paths = args.paths or ["."]
     if args.show_files:
         return _show_files(paths, configuration)
+    if args.watch:
+        return _watch(paths, args)
     return _check_files(paths, args, configuration, settings)
 
 
@@ -52,7 +57,14 @@ def _check_files(paths: list[str], args: argparse.Namespace, configuration: Conf
     with ProgressBar(quiet=args.quiet) as progress:
         options = RunOptions(jobs=args.jobs, cache=not args.no_cache, shard=args.shard, progress=progress)
         result = run(paths, configuration.settings_for, options)
-    outcome = Outcome(result.findings, result.files_checked, result.problems)
+    outcome = Outcome(_new(result.findings, settings), result.files_checked, result.problems)
+    if args.write_baseline:
+        from torchlint.engine.baseline import write_baseline
+
+        count = write_baseline(args.write_baseline, result.findings)
+        print(f"Wrote {count} known finding{'s' * (count != 1)} to {args.write_baseline}.")
+        tell_problems(outcome)
+        return 2 if outcome.problems else 0
     if args.add_noqa:
         from torchlint.cli.fixes import add_noqa
 
@@ -68,8 +80,49 @@ def _check_files(paths: list[str], args: argparse.Namespace, configuration: Conf
         if not args.diff and any(file.result.changed for file in outcome.fixes):
             # What was repaired in one file may have been the cause of findings in others.
             result = run(paths, configuration.settings_for, options)
-            outcome.findings = result.findings
+            outcome.findings = _new(result.findings, settings)
     return _finish(outcome, args, settings)
+
+
+def _new(findings: Sequence[Finding], settings: Settings) -> Sequence[Finding]:
+    """Without those that the baseline knows."""
+    if settings.baseline is None:
+        return findings
+    from torchlint.engine.baseline import new_findings
+
+    return new_findings(settings.baseline, findings)
+
+
+def _watch(paths: list[str], args: argparse.Namespace) -> int:
+    """Check again after every change, until interrupted."""
+    from torchlint.engine.many import RunOptions, RunResult
+    from torchlint.engine.watch import watch
+    from torchlint.reports.text import printable
+
+    for option in ("fix", "fix_only", "diff", "add_noqa", "write_baseline", "output_file"):
+        if getattr(args, option):
+            raise ConfigError(f"--watch only reports; it can't be used with --{option.replace('_', '-')}")
+
+    def configure() -> Configuration:
+        return Configuration(overrides(args), config=args.config, isolated=args.isolated)
+
+    def show(result: RunResult | ConfigError, changed: Sequence[str]) -> None:
+        if sys.stdout.isatty():
+            print("\x1b[2J\x1b[H", end="")
+        for name in changed:
+            print(f"changed: {printable(name)}")
+        if isinstance(result, ConfigError):
+            print(f"torchlint: {result}", file=sys.stderr)
+        else:
+            settings = replace(configure().settings_for(Path.cwd()), fix=False, fix_only=False)
+            outcome = Outcome(_new(result.findings, settings), result.files_checked, result.problems)
+            write_report(outcome, args, settings, fixing=False)
+            tell_problems(outcome)
+        sys.stdout.flush()
+
+    options = RunOptions(jobs=args.jobs, cache=not args.no_cache, shard=args.shard)
+    watch(paths, lambda: configure().settings_for, options, show)
+    return 0
 
 
 def _check_stdin(args: argparse.Namespace, configuration: Configuration) -> int:
@@ -89,6 +142,8 @@ def _check_stdin(args: argparse.Namespace, configuration: Configuration) -> int:
         outcome.findings = lint_bytes(linter, data, path, filename)
         if fixing and outcome.stdin is not None:
             data = _fix_stdin(outcome, outcome.stdin, data, settings)
+        if path:
+            outcome.findings = _new(outcome.findings, settings)
     if fixing and not args.diff:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
