@@ -122,6 +122,16 @@ def test_the_projects_configuration_counts_and_its_errors_name_the_line(torchlin
     assert torchlint("--config", "select = ['TL4']", "--isolated").code == 0
 
 
+def test_a_fault_of_torchlint_itself_is_no_finding(torchlint: Torchlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise AssertionError("impossible")
+
+    monkeypatch.setattr("torchlint.engine.many.run", broken)
+    ran = torchlint("clean.py")
+    assert (ran.code, ran.out) == (2, "")
+    assert "AssertionError: impossible" in ran.err
+
+
 def test_nothing_of_the_linted_project_is_imported(torchlint: Torchlint) -> None:
     trap = "raise SystemExit('executed')\n"
     for name in ("setup.py", "conftest.py", "torch.py", "sitecustomize.py", "rich.py", "pathspec.py"):

@@ -52,26 +52,24 @@ def _run(command: str, arguments: list[str]) -> int:
 
     from torchlint.config import ConfigError
 
-    module = importlib.import_module(f"torchlint.cli.{command}")
-    parser = argparse.ArgumentParser(
-        prog=f"torchlint {command}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    module.add_arguments(parser)
-    try:
-        options = parser.parse_args(arguments)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
     # A terminal or a pipe in an encoding that lacks a character of some message gets an escape, not a traceback.
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
     try:
-        code: int = module.run(options)
+        module = importlib.import_module(f"torchlint.cli.{command}")
+        parser = argparse.ArgumentParser(
+            prog=f"torchlint {command}",
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(parser)
+        code: int = module.run(parser.parse_args(arguments))
         sys.stdout.flush()
+    except SystemExit as stop:  # argparse, after it has printed help or what is wrong
+        return stop.code if isinstance(stop.code, int) else 2
     except ConfigError as error:
         print(f"torchlint: {error}", file=sys.stderr)
         return 2
@@ -85,6 +83,12 @@ def _run(command: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("torchlint: interrupted", file=sys.stderr)
         return 130
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print("torchlint: this is a fault of torchlint, not of what it read; please report it", file=sys.stderr)
+        return 2
     return code
 
 
