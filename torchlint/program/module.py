@@ -15,6 +15,7 @@ from torchlint.torchapi.hierarchy import canonical
 
 if TYPE_CHECKING:
     from torchlint.program.classes import ClassInfo
+    from torchlint.program.instances import Instances
     from torchlint.program.project import Project
     from torchlint.source.file import SourceFile
 
@@ -313,6 +314,13 @@ class Module:
                 return bound
         dotted = self.dotted(node, scope)
         return None if dotted is None else self.project.definition(dotted, self)
+
+    @cached_property
+    def instances(self) -> Instances:
+        """Answers what expressions of the file make."""
+        from torchlint.program.instances import Instances
+
+        return Instances(self)
 
     # ---------------------------------------------------------------- classes and functions
 

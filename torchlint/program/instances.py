@@ -1,0 +1,1137 @@
+"""What an expression makes, told from the expression and from what its names are bound to.
+
+The interpreter follows programs; this answers one question about one expression, without running anything before it:
+is it a module, of which class, does it hold parameters; a list of what; a parameter, a tensor. Rules about classes ask
+it of what ``__init__`` keeps. Alternatives (branches, several callers) are all given; ``UNKNOWN`` is one of them where
+something can't be told.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from torchlint.program.classes import ClassInfo
+from torchlint.program.index import FunctionNode, Scope
+from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
+from torchlint.torchapi import modules as torchapi
+
+MODULE = "module"
+MODULE_CLASS = "module class"
+PARAMETER = "parameter"
+TENSOR = "tensor"
+SEQUENCE = "sequence"
+MAPPING = "mapping"
+NONE = "none"
+PLAIN = "plain"
+UNKNOWN = "unknown"
+
+Answer = bool | None
+
+_DEPTH = 12
+
+_SAME_MODULE = frozenset(
+    {
+        *("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "to_empty", "xpu", "share_memory"),
+        *("train", "eval", "requires_grad_", "apply", "compile"),
+    }
+)
+"""Methods of a module that return the module itself."""
+
+_FIRST_ARGUMENT = frozenset(
+    {
+        "copy.copy",
+        "copy.deepcopy",
+        "torch.compile",
+        "torch.jit.script",
+        "torch.nn.utils.weight_norm",
+        "torch.nn.utils.spectral_norm",
+        "torch.nn.utils.remove_weight_norm",
+        "torch.nn.utils.remove_spectral_norm",
+        "torch.nn.utils.parametrizations.weight_norm",
+        "torch.nn.utils.parametrizations.spectral_norm",
+        "torch.nn.utils.parametrizations.orthogonal",
+    }
+)
+"""Functions that return their first argument, a copy of it, or a module around it."""
+
+_PARAMETERS = frozenset(
+    {"torch.nn.Parameter", "torch.nn.UninitializedParameter", "torch.nn.parameter.UninitializedParameter"}
+)
+
+_SEQUENCES = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "collections.deque"})
+_MAPPINGS = frozenset(
+    {
+        "builtins.dict",
+        "collections.OrderedDict",
+        "typing.OrderedDict",
+        "collections.defaultdict",
+        "types.MappingProxyType",
+    }
+)
+_PASSED_ON = frozenset({"builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.filter"})
+_PLAIN_CALLS = frozenset(
+    f"builtins.{name}"
+    for name in (
+        *("int", "float", "str", "bool", "bytes", "len", "range", "abs", "round", "repr", "format", "hash", "id"),
+        *("isinstance", "issubclass", "hasattr", "callable", "open", "ord", "chr", "divmod", "pow", "object"),
+    )
+)
+
+_TENSOR_FUNCTIONS = frozenset(f"torch.{name}" for name in (*("for", "name", "in", "("),))
+"""Functions of torch whose result is one tensor."""
+
+_NOT_TENSORS = frozenset(
+    {
+        *("item", "tolist", "numpy", "size", "dim", "ndimension", "numel", "nelement", "element_size", "stride"),
+        *("data_ptr", "is_contiguous", "is_floating_point", "is_complex", "get_device", "max", "min", "sort", "topk"),
+        *("split", "chunk", "unbind", "median", "mode", "kthvalue", "unique", "nonzero", "backward", "storage"),
+        *("register_hook", "tensor_split", "is_set_to", "equal", "allclose", "cummax", "cummin", "aminmax", "slogdet"),
+    }
+)
+"""Methods of a tensor whose result isn't (always) one tensor."""
+
+_TENSOR_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
+
+
+class Made:
+    """One thing that an expression may make.
+
+    ``kind`` is one of this module's constants. ``node`` is the expression that makes it, in ``scope``. A module has
+    its class in ``cls`` (the project's) or ``spec`` (torch's or a package's), or neither where only that it is a
+    module is known; ``fresh`` tells that the expression builds it, rather than passing on one built elsewhere.
+    Sequences and mappings have ``items``: what their elements may be; ``repeated`` is set where one element stands for
+    several (``[layer] * 3``).
+    """
+
+    __slots__ = ("cls", "fresh", "home", "items", "kind", "node", "repeated", "scope", "spec")
+
+    def __init__(
+        self,
+        kind: str,
+        node: ast.AST,
+        context: Context,
+        *,
+        cls: ClassInfo | None = None,
+        spec: torchapi.ModuleSpec | None = None,
+        fresh: bool = False,
+        items: Sequence[Made] = (),
+        repeated: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.node = node
+        self.scope = context.scope
+        self.home = context.home
+        self.cls = cls
+        self.spec = spec
+        self.fresh = fresh
+        self.items = items
+        self.repeated = repeated
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The class's own name, empty where unknown."""
+        if self.cls is not None:
+            return self.cls.name
+        return self.spec.name.rpartition(".")[2] if self.spec is not None else ""
+
+    def leaves(self) -> Iterator[Made]:
+        """The elements of nested sequences and mappings; itself for anything else."""
+        if self.kind in (SEQUENCE, MAPPING):
+            for item in self.items:
+                yield from item.leaves()
+        else:
+            yield self
+
+
+class Context:
+    """Where an expression stands: its scope, and what the names around it are bound to by comprehensions and calls."""
+
+    __slots__ = ("depth", "home", "names", "scope")
+
+    def __init__(
+        self,
+        home: Instances,
+        scope: Scope,
+        names: Mapping[str, Callable[[], list[Made]]] | None = None,
+        depth: int = _DEPTH,
+    ) -> None:
+        self.home = home
+        self.scope = scope
+        self.names = names or {}
+        self.depth = depth
+
+    def inside(self, names: Mapping[str, Callable[[], list[Made]]]) -> Context:
+        """The same place with more names bound."""
+        return Context(self.home, self.scope, {**self.names, **names}, self.depth)
+
+
+class Binding:
+    """One place that binds a local name: ``how`` is ``value``, ``element`` (of what is iterated) or ``unknown``."""
+
+    __slots__ = ("how", "node", "path", "value")
+
+    def __init__(self, node: ast.AST, value: ast.expr | None, how: str, path: tuple[int, ...] = ()) -> None:
+        self.node = node
+        self.value = value
+        self.how = how
+        self.path = path  # positions in the tuples that are unpacked
+
+
+class ClassFacts:
+    """What an instance of a class of the project holds; None where it can't be told."""
+
+    __slots__ = ("has_parameters", "mode_dependent")
+
+    def __init__(self, has_parameters: Answer, mode_dependent: Answer) -> None:
+        self.has_parameters = has_parameters
+        self.mode_dependent = mode_dependent
+
+
+class Instances:
+    """Answers for one file. Ask ``module.instances``."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._tables: dict[Scope, dict[str, list[Binding]]] = {}
+        self._fills: dict[Scope, dict[str, list[tuple[str, ast.AST, Scope]]]] = {}
+        self._facts: dict[Scope, ClassFacts | None] = {}
+        self._busy: set[object] = set()
+
+    # ---------------------------------------------------------------- questions
+
+    def makes(self, node: ast.expr, scope: Scope) -> list[Made]:
+        """What an expression in ``scope`` may make."""
+        return self._makes(node, Context(self, scope))
+
+    def attribute(self, cls: ClassInfo, name: str) -> list[Made]:
+        """What ``self.<name>`` may hold, by what methods of the class and of its ancestors assign to it."""
+        return self._attribute(cls, name, _DEPTH)
+
+    def elements(self, node: ast.expr, scope: Scope) -> list[Made]:
+        """What iterating over an expression may give."""
+        return self._elements(node, Context(self, scope))
+
+    def returns(self, function: FunctionInfo) -> list[Made]:
+        """What a function may return."""
+        return self._returned(function, {}, _DEPTH)
+
+    # ---------------------------------------------------------------- expressions
+
+    def _makes(self, node: ast.expr, context: Context) -> list[Made]:
+        if context.depth <= 0:
+            return [Made(UNKNOWN, node, context)]
+        context = Context(context.home, context.scope, context.names, context.depth - 1)
+        method = _BY_TYPE.get(type(node))
+        found: list[Made] | None = getattr(self, method)(node, context) if method else None
+        return found if found else [Made(UNKNOWN, node, context)]
+
+    def _constant(self, node: ast.Constant, context: Context) -> list[Made]:
+        return [Made(NONE if node.value is None else PLAIN, node, context)]
+
+    def _plain(self, node: ast.expr, context: Context) -> list[Made]:
+        return [Made(PLAIN, node, context)]
+
+    def _any_of(self, nodes: Sequence[ast.expr], context: Context) -> list[Made]:
+        return [made for node in nodes for made in self._makes(node, context)]
+
+    def _conditional(self, node: ast.IfExp, context: Context) -> list[Made]:
+        return self._any_of([node.body, node.orelse], context)
+
+    def _boolean(self, node: ast.BoolOp, context: Context) -> list[Made]:
+        return self._any_of(node.values, context)
+
+    def _named(self, node: ast.NamedExpr, context: Context) -> list[Made]:
+        return self._makes(node.value, context)
+
+    def _display(self, node: ast.List | ast.Tuple | ast.Set, context: Context) -> list[Made]:
+        items: list[Made] = []
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                items += self._elements(element.value, context)
+            else:
+                items += self._makes(element, context)
+        return [Made(SEQUENCE, node, context, items=items, fresh=True)]
+
+    def _dict(self, node: ast.Dict, context: Context) -> list[Made]:
+        items: list[Made] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            made = self._makes(value, context)
+            items += made if key is not None else [item for each in made for item in each.items]
+        return [Made(MAPPING, node, context, items=items, fresh=True)]
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, context: Context) -> list[Made]:
+        inner = self._inside_generators(node.generators, context)
+        return [Made(SEQUENCE, node, context, items=self._makes(node.elt, inner), fresh=True)]
+
+    def _dict_comprehension(self, node: ast.DictComp, context: Context) -> list[Made]:
+        inner = self._inside_generators(node.generators, context)
+        return [Made(MAPPING, node, context, items=self._makes(node.value, inner), fresh=True)]
+
+    def _inside_generators(self, generators: list[ast.comprehension], context: Context) -> Context:
+        for generator in generators:
+            names = {
+                name: self._later(Binding(generator, generator.iter, "element", path), context)
+                for name, path in _targets(generator.target)
+            }
+            context = context.inside(names)
+        return context
+
+    def _later(self, binding: Binding, context: Context) -> Callable[[], list[Made]]:
+        return lambda: self._bound(binding, context)
+
+    def _operation(self, node: ast.BinOp, context: Context) -> list[Made]:
+        left, right = self._makes(node.left, context), self._makes(node.right, context)
+        if isinstance(node.op, ast.Add) and any(m.kind == SEQUENCE for m in (*left, *right)):
+            items = [item for made in (*left, *right) for item in (made.items if made.kind == SEQUENCE else [made])]
+            return [Made(SEQUENCE, node, context, items=items, fresh=True)]
+        if isinstance(node.op, ast.Mult):
+            for made in (*left, *right):
+                if made.kind == SEQUENCE:
+                    return [Made(SEQUENCE, node, context, items=made.items, fresh=True, repeated=True)]
+        return self._arithmetic([left, right], node, context)
+
+    def _unary(self, node: ast.UnaryOp, context: Context) -> list[Made]:
+        if isinstance(node.op, ast.Not):
+            return [Made(PLAIN, node, context)]
+        return self._arithmetic([self._makes(node.operand, context)], node, context)
+
+    def _compare(self, node: ast.Compare, context: Context) -> list[Made]:
+        if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+            return [Made(PLAIN, node, context)]
+        operands = [self._makes(each, context) for each in (node.left, *node.comparators)]
+        return self._arithmetic(operands, node, context)
+
+    def _arithmetic(self, operands: list[list[Made]], node: ast.expr, context: Context) -> list[Made]:
+        if any(all(made.kind in (TENSOR, PARAMETER) for made in each) for each in operands):
+            return [Made(TENSOR, node, context)]
+        if all(made.kind == PLAIN for each in operands for made in each):
+            return [Made(PLAIN, node, context)]
+        return [Made(UNKNOWN, node, context)]
+
+    def _subscript(self, node: ast.Subscript, context: Context) -> list[Made]:
+        found: list[Made] = []
+        for made in self._makes(node.value, context):
+            if made.kind in (TENSOR, PARAMETER):
+                found.append(Made(TENSOR, node, context))
+            elif made.kind == SEQUENCE and isinstance(node.slice, ast.Slice):
+                found.append(made)
+            elif made.kind in (SEQUENCE, MAPPING) and made.items:
+                found += made.items
+            else:
+                found.append(Made(UNKNOWN, node, context))
+        return found
+
+    # ---------------------------------------------------------------- names
+
+    def _name(self, node: ast.Name, context: Context) -> list[Made]:
+        bound = context.names.get(node.id)
+        if bound is not None:
+            return self._once(bound, bound, node, context)
+        scope: Scope | None = context.scope
+        while scope is not None and scope.parent is not None:
+            if node.id in scope.stores and not isinstance(scope.node, ast.ClassDef):
+                if self.module.local_import(scope, node.id) is None:
+                    return self._local(node, scope, context)
+                break
+            scope = scope.parent
+        return self._global(node, context)
+
+    def _once(self, key: object, question: Callable[[], list[Made]], node: ast.expr, context: Context) -> list[Made]:
+        """Answer a question unless it is being answered: what depends on itself is unknown."""
+        if key in self._busy:
+            return [Made(UNKNOWN, node, context)]
+        self._busy.add(key)
+        try:
+            return question()
+        finally:
+            self._busy.discard(key)
+
+    def _local(self, node: ast.Name, scope: Scope, context: Context) -> list[Made]:
+        bindings = self.bindings(scope).get(node.id, [])
+        if scope is context.scope:
+            bindings = self._reaching(bindings, node, scope)
+        key = (scope, node.id, tuple(id(b) for b in bindings))
+        inner = Context(self, scope, context.names if scope is context.scope else None, context.depth)
+
+        def question() -> list[Made]:
+            found: list[Made] = []
+            for binding in bindings:
+                found += self._bound(binding, inner)
+            fills = self.fills(scope).get(node.id, ())
+            return [self._filled(made, fills, inner) for made in found]
+
+        return self._once(key, question, node, context)
+
+    def _global(self, node: ast.Name, context: Context) -> list[Made]:
+        bound = self.module.lookup(node.id, context.scope)
+        if isinstance(bound, Assigned):
+            top = self.module.scope
+            inner = Context(self, top, None, context.depth)
+            bindings = self.bindings(top).get(node.id, [])
+            if context.scope is top:
+                bindings = self._reaching(bindings, node, top)
+
+            def question() -> list[Made]:
+                found = [made for binding in bindings for made in self._bound(binding, inner)]
+                return [self._filled(made, self.fills(top).get(node.id, ()), inner) for made in found]
+
+            return self._once((top, node.id), question, node, context)
+        return self._reference(node, context)
+
+    def _reference(self, node: ast.expr, context: Context) -> list[Made]:
+        """What a class, function or imported name is, without calling it."""
+        found = self.module.definition(node, context.scope)
+        if isinstance(found, ClassInfo):
+            return [Made(MODULE_CLASS if found.is_module else UNKNOWN, node, context, cls=found)]
+        if isinstance(found, Imported):
+            spec = torchapi.module_class(self.module.project.canonical(found.qualname, self.module))
+            if spec is not None:
+                return [Made(MODULE_CLASS, node, context, spec=spec)]
+        return [Made(UNKNOWN, node, context)]
+
+    def _attribute_access(self, node: ast.Attribute, context: Context) -> list[Made]:
+        cls = self.instance_of(node.value, context.scope)
+        if cls is not None:
+            return self._attribute(cls, node.attr, context.depth)
+        if self.module.dotted(node, context.scope) is not None:
+            return self._reference(node, context)
+        found: list[Made] = []
+        for made in self._makes(node.value, context):
+            if made.kind in (TENSOR, PARAMETER) and node.attr in _TENSOR_ATTRIBUTES:
+                found.append(Made(TENSOR, node, context))
+            elif made.kind == MODULE and made.cls is not None:
+                found += made.cls.module.instances._attribute(made.cls, node.attr, context.depth)
+            else:
+                found.append(Made(UNKNOWN, node, context))
+        return found
+
+    def instance_of(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
+        """The class whose instance a method's ``self`` is, None for any other expression."""
+        if isinstance(node, ast.Name) and scope.self_name == node.id and scope.owner is not None:
+            method: Scope = scope
+            while method.parent is not None and method.parent is not scope.owner:
+                method = method.parent
+            if not any(isinstance(d, ast.Name) and d.id == "classmethod" for d in _decorators(method)):
+                return self.module.class_of(scope.owner)
+        return None
+
+    def _attribute(self, cls: ClassInfo, name: str, depth: int) -> list[Made]:
+        if depth <= 0:
+            return []
+        node: ast.expr = ast.Name(name, ast.Load(), lineno=1, col_offset=0)
+
+        def question() -> list[Made]:
+            found: list[Made] = []
+            for base in cls.mro:
+                if isinstance(base, ClassInfo):
+                    found += base.module.instances._assigned(base, name, depth)
+            return found
+
+        context = Context(cls.module.instances, cls.scope, None, depth)
+        return self._once((cls.scope, "." + name), question, node, context)
+
+    def _assigned(self, cls: ClassInfo, name: str, depth: int) -> list[Made]:
+        """What one class's own body and methods assign to ``self.<name>``."""
+        found: list[Made] = []
+        fills = self.fills(cls.scope).get(name, ())
+        for use in cls.writes(name):
+            context = Context(self, use.scope, None, depth)
+            for binding in _binding_of(use.node, use.scope, self):
+                found += [self._filled(made, fills, context) for made in self._bound(binding, context)]
+        value = cls.class_attributes.get(name)
+        if value is not None:
+            context = Context(self, cls.scope, None, depth)
+            found += [self._filled(made, fills, context) for made in self._makes(value, context)]
+        elif name in cls.class_attributes or name in cls.methods:
+            found.append(Made(UNKNOWN, cls.node, Context(self, cls.scope)))
+        for call, scope in self.registrations(cls):
+            found += self._registered(call, name, Context(self, scope, None, depth))
+        return found
+
+    def registrations(self, cls: ClassInfo) -> list[tuple[ast.Call, Scope]]:
+        """The calls in a class's methods that register something on self by name."""
+        return [
+            (call, scope)
+            for scope in cls.scope.walk()
+            for method in ("register_parameter", "register_buffer", "add_module", "register_module", "setattr")
+            for call in scope.calls.get(method, ())
+        ]
+
+    def _registered(self, call: ast.Call, name: str, context: Context) -> list[Made]:
+        arguments = call.args[1:] if isinstance(call.func, ast.Name) else call.args
+        key = arguments[0] if arguments else next((k.value for k in call.keywords if k.arg == "name"), None)
+        if not isinstance(key, ast.Constant) or key.value != name:
+            return []
+        value = arguments[1] if len(arguments) > 1 else next((k.value for k in call.keywords if k.arg != "name"), None)
+        return self._makes(value, context) if value is not None else []
+
+    # ---------------------------------------------------------------- bindings of a scope
+
+    def bindings(self, scope: Scope) -> dict[str, list[Binding]]:
+        """Where each local name of a scope is bound, parameters first."""
+        table = self._tables.get(scope)
+        if table is not None:
+            return table
+        table = self._tables[scope] = {}
+
+        def add(target: ast.expr, node: ast.AST, value: ast.expr | None, how: str) -> None:
+            for name, path in _targets(target):
+                table.setdefault(name, []).append(Binding(node, value, how, path))
+
+        if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            arguments = scope.node.args
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+                table[argument.arg] = [Binding(argument, None, "parameter")]
+            for star in (arguments.vararg, arguments.kwarg):
+                if star is not None:
+                    table[star.arg] = [Binding(star, None, "unknown")]
+        for node in scope.of_type(ast.Assign):
+            for target in node.targets:  # type: ignore[attr-defined]
+                add(target, node, node.value, "value")  # type: ignore[attr-defined]
+        for node in scope.of_type(ast.AnnAssign):
+            if node.value is not None:  # type: ignore[attr-defined]
+                add(node.target, node, node.value, "value")  # type: ignore[attr-defined]
+        for node in (*scope.of_type(ast.For), *scope.of_type(ast.AsyncFor)):
+            add(node.target, node, node.iter, "element")  # type: ignore[attr-defined]
+        for node in (*scope.of_type(ast.With), *scope.of_type(ast.AsyncWith)):
+            for item in node.items:  # type: ignore[attr-defined]
+                if item.optional_vars is not None:
+                    add(item.optional_vars, node, None, "unknown")
+        for bindings in table.values():
+            bindings.sort(key=lambda b: getattr(b.node, "lineno", 0))
+        return table
+
+    def _reaching(self, bindings: list[Binding], use: ast.AST, scope: Scope) -> list[Binding]:
+        """The bindings that a use in the same scope may see: from the last one that surely ran before it on."""
+        if len(bindings) < 2:
+            return bindings
+        parents = scope.parents
+        ancestors: set[ast.AST] = set()
+        loops: list[ast.AST] = []
+        node: ast.AST | None = use
+        while node is not None:
+            ancestors.add(node)
+            if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
+                loops.append(node)
+            node = parents.get(node)
+        row = getattr(use, "lineno", 0)
+        before = [b for b in bindings if getattr(b.node, "end_lineno", 0) < row or isinstance(b.node, ast.arg)]
+        around = [b for b in bindings if b.node in ancestors and b.how == "element"]
+        if around:
+            return around[-1:]
+        start = 0
+        for index in range(len(before) - 1, -1, -1):
+            bound = before[index].node
+            if isinstance(bound, ast.arg) or _surely_ran(bound, ancestors, parents):
+                start = index
+                break
+        found = before[start:]
+        for loop in loops:
+            found += [
+                b
+                for b in bindings
+                if b not in found
+                and not isinstance(b.node, ast.arg)
+                and getattr(b.node, "lineno", 0) >= row
+                and loop.lineno < b.node.lineno <= (loop.end_lineno or 0)  # type: ignore[attr-defined]
+                and b.node not in ancestors
+            ]
+        return found or bindings
+
+    def _bound(self, binding: Binding, context: Context) -> list[Made]:
+        node = binding.node
+        if binding.how == "parameter":
+            return self._parameter(node, context)  # type: ignore[arg-type]
+        if binding.value is None:
+            return [Made(UNKNOWN, node, context)]
+        if binding.how == "element":
+            return self._element_at(binding.value, binding.path, context)
+        return self._unpacked(binding.value, binding.path, context)
+
+    def _unpacked(self, value: ast.expr, path: tuple[int, ...], context: Context) -> list[Made]:
+        while path and isinstance(value, (ast.Tuple, ast.List)):
+            if any(isinstance(e, ast.Starred) for e in value.elts) or path[0] >= len(value.elts) or path[0] < 0:
+                return [Made(UNKNOWN, value, context)]
+            value, path = value.elts[path[0]], path[1:]
+        found = self._makes(value, context)
+        for _ in path:
+            found = [item for made in found for item in (made.items or [Made(UNKNOWN, value, context)])]
+        return found
+
+    def _element_at(self, iterated: ast.expr, path: tuple[int, ...], context: Context) -> list[Made]:
+        """What the target at ``path`` of a loop over an expression is bound to."""
+        if isinstance(iterated, ast.Call) and path:
+            name = self.module.qualname(iterated.func, context.scope)
+            if name == "builtins.enumerate" and iterated.args:
+                if path[0] == 0:
+                    return [Made(PLAIN, iterated, context)]
+                return self._element_at(iterated.args[0], path[1:], context)
+            if name == "builtins.zip" and 0 <= path[0] < len(iterated.args):
+                return self._element_at(iterated.args[path[0]], path[1:], context)
+            if isinstance(iterated.func, ast.Attribute) and not iterated.args and path[0] == 1:
+                if iterated.func.attr == "items":
+                    return self._elements(iterated.func.value, context)
+                if iterated.func.attr in ("named_children", "named_modules"):
+                    return [Made(MODULE, iterated, context)]
+                if iterated.func.attr == "named_parameters":
+                    return [Made(PARAMETER, iterated, context)]
+        found = self._elements(iterated, context)
+        for index in path:
+            deeper: list[Made] = []
+            for made in found:
+                node = made.node
+                if made.kind == SEQUENCE and isinstance(node, (ast.Tuple, ast.List)) and 0 <= index < len(node.elts):
+                    deeper += made.home._makes(node.elts[index], Context(made.home, made.scope, None, context.depth))
+                else:
+                    deeper += made.items or [Made(UNKNOWN, iterated, context)]
+            found = deeper
+        return found
+
+    def _elements(self, node: ast.expr, context: Context) -> list[Made]:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+            if node.func.attr in ("children", "modules"):
+                return [Made(MODULE, node, context)]
+            if node.func.attr == "parameters":
+                return [Made(PARAMETER, node, context)]
+            if node.func.attr == "values":
+                node = node.func.value
+        found: list[Made] = []
+        for made in self._makes(node, context):
+            if made.kind in (SEQUENCE, MAPPING):
+                found += made.items
+            elif made.kind == MODULE and made.spec is not None and made.spec.kind == "container":
+                found += self.contents(made)
+            else:
+                found.append(Made(UNKNOWN, node, context))
+        return found
+
+    # ---------------------------------------------------------------- parameters of functions
+
+    def _parameter(self, argument: ast.arg, context: Context) -> list[Made]:
+        function = context.scope.node
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return [Made(UNKNOWN, argument, context)]
+        found = self._annotated(argument, context)
+        if found and found[0].cls is not None:
+            return found
+        default = _default(function, argument)
+        if default is not None:
+            outer = Context(self, context.scope.parent or context.scope, None, context.depth)
+            found = found + [m for m in self._makes(default, outer) if m.kind != NONE]
+        given = [made for made in self._given(argument, context) if made.kind not in (UNKNOWN, NONE)]
+        if any(made.kind == MODULE for made in given):
+            found = [made for made in found if made.cls or made.spec]
+        return found + given or [Made(UNKNOWN, argument, context)]
+
+    def _annotated(self, argument: ast.arg, context: Context) -> list[Made]:
+        annotation = argument.annotation
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            try:
+                annotation = ast.parse(annotation.value, mode="eval").body
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return []
+        outer = context.scope.parent
+        if isinstance(annotation, ast.Subscript):
+            outermost = self.module.qualname(annotation.value, outer)
+            if outermost == "typing.Optional":
+                annotation = annotation.slice
+            else:
+                return []
+        elif isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+            sides = [annotation.left, annotation.right]
+            rest = [s for s in sides if not (isinstance(s, ast.Constant) and s.value is None)]
+            annotation = rest[0] if len(rest) == 1 else None
+        if not isinstance(annotation, (ast.Name, ast.Attribute)):
+            return []
+        qualname = self.module.qualname(annotation, outer)
+        if qualname == "torch.Tensor":
+            return [Made(TENSOR, argument, context)]
+        if qualname in _PARAMETERS:
+            return [Made(PARAMETER, argument, context)]
+        if qualname is not None and qualname.partition(".")[0] == "builtins":
+            return [Made(PLAIN, argument, context)]
+        for made in self._reference(annotation, Context(self, outer or context.scope)):
+            if made.kind == MODULE_CLASS:
+                plain = made.spec is not None and made.spec.name == "torch.nn.Module"
+                return [Made(MODULE, argument, context, cls=made.cls, spec=None if plain else made.spec)]
+        return []
+
+    def _given(self, argument: ast.arg, context: Context) -> list[Made]:
+        """What the calls in the same file give for a parameter."""
+        if context.depth < _DEPTH - 4:
+            return []
+        scope = context.scope
+        cls = self.module.class_of(scope)
+        is_method = cls is not None and scope.parent is cls.scope
+        if is_method and scope.name != "__init__":
+            return []
+        callee = cls.name if is_method and cls is not None else scope.name
+        found: list[Made] = []
+        for call, where in self.module.scope.all_calls(callee):
+            if not isinstance(call.func, ast.Name) or any(isinstance(a, ast.Starred) for a in call.args):
+                continue
+            value = _argument(call, scope.node, argument.arg, skip=1 if is_method else 0)  # type: ignore[arg-type]
+            if value is not None:
+                found += self._makes(value, Context(self, where, None, min(context.depth, _DEPTH - 4)))
+        return found
+
+    # ---------------------------------------------------------------- calls
+
+    def _call(self, node: ast.Call, context: Context) -> list[Made]:
+        func = node.func
+        if isinstance(func, ast.Attribute) and self.module.dotted(func, context.scope) is None:
+            return self._method_call(node, func, context)
+        if isinstance(func, ast.Call):
+            return self._call_of_result(node, func, context)
+        name = self.module.qualname(func, context.scope)
+        found = self.module.definition(func, context.scope)
+        if isinstance(found, FunctionInfo):
+            return self._function_call(found, node, context)
+        if isinstance(found, ClassInfo):
+            return [Made(MODULE if found.is_module else UNKNOWN, node, context, cls=found, fresh=True)]
+        if name is not None and isinstance(found, Imported):
+            return self._external_call(name, node, context)
+        return self._called(self._makes(func, context), node, context)
+
+    def _called(self, callees: list[Made], node: ast.Call, context: Context) -> list[Made]:
+        return [
+            Made(MODULE, node, context, cls=made.cls, spec=made.spec, fresh=True)
+            if made.kind == MODULE_CLASS
+            else Made(UNKNOWN, node, context)
+            for made in callees
+        ]
+
+    def _external_call(self, name: str, node: ast.Call, context: Context) -> list[Made]:
+        first = node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
+        if name in _PARAMETERS:
+            return [Made(PARAMETER, node, context, fresh=True)]
+        spec = torchapi.module_class(name)
+        if spec is not None:
+            return [Made(MODULE, node, context, spec=spec, fresh=True)]
+        if name in _FIRST_ARGUMENT and first is not None:
+            return [self._as_new(made, node, context) for made in self._makes(first, context)]
+        if name in _SEQUENCES or name in _MAPPINGS:
+            return self._container(name, node, context)
+        if name in _PASSED_ON and node.args:
+            return [Made(SEQUENCE, node, context, items=self._elements(node.args[-1], context))]
+        if name in ("itertools.repeat", "builtins.map", "builtins.zip", "builtins.enumerate", "itertools.chain"):
+            return self._iterator(name, node, context)
+        if name == "functools.partial" and first is not None:
+            return [made for made in self._makes(first, context) if made.kind == MODULE_CLASS]
+        if name in _TENSOR_FUNCTIONS:
+            return [Made(TENSOR, node, context, fresh=True)]
+        if name in _PLAIN_CALLS:
+            return [Made(PLAIN, node, context)]
+        from torchlint.torchapi.third_party import is_module_factory
+
+        if is_module_factory(name):
+            return [Made(MODULE, node, context, fresh=True)]
+        return [Made(UNKNOWN, node, context)]
+
+    def _as_new(self, made: Made, node: ast.Call, context: Context) -> Made:
+        return Made(made.kind, made.node, context, cls=made.cls, spec=made.spec, fresh=True, items=made.items)
+
+    def _container(self, name: str, node: ast.Call, context: Context) -> list[Made]:
+        if name in _SEQUENCES:
+            items = [item for arg in node.args for item in self._elements(arg, context)]
+            return [Made(SEQUENCE, node, context, items=items, fresh=True)]
+        items = [made for k in node.keywords for made in self._makes(k.value, context)]
+        for argument in node.args:
+            if name == "collections.defaultdict" and argument is node.args[0]:
+                items += self._of_factory(argument, context)
+                continue
+            for made in self._makes(argument, context):
+                if made.kind == MAPPING:
+                    items += made.items
+                else:  # pairs
+                    items += [value for pair in made.items for value in (list(pair.items)[1:] or [pair])]
+        return [Made(MAPPING, node, context, items=items, fresh=True)]
+
+    def _of_factory(self, factory: ast.expr, context: Context) -> list[Made]:
+        if isinstance(factory, ast.Lambda):
+            child = next((s for s in context.scope.walk() if s.node is factory), context.scope)
+            return self._makes(factory.body, Context(self, child, context.names, context.depth))
+        name = self.module.qualname(factory, context.scope)
+        if name in _SEQUENCES or name in _MAPPINGS:
+            return []
+        return self._called(self._makes(factory, context), ast.Call(factory, [], []), context)
+
+    def _iterator(self, name: str, node: ast.Call, context: Context) -> list[Made]:
+        items: list[Made] = []
+        if name == "itertools.repeat" and node.args:
+            return [Made(SEQUENCE, node, context, items=self._makes(node.args[0], context), repeated=True)]
+        if name == "builtins.map" and node.args:
+            if isinstance(node.args[0], ast.Lambda):
+                items = self._of_factory(node.args[0], context)
+            elif self.module.qualname(node.args[0], context.scope) in _FIRST_ARGUMENT and len(node.args) > 1:
+                items = [self._as_new(m, node, context) for m in self._elements(node.args[1], context)]
+            else:
+                items = self._called(self._makes(node.args[0], context), node, context)
+        elif name == "itertools.chain":
+            items = [item for argument in node.args for item in self._elements(argument, context)]
+        return [Made(SEQUENCE, node, context, items=items or [Made(UNKNOWN, node, context)])]
+
+    def _call_of_result(self, node: ast.Call, func: ast.Call, context: Context) -> list[Made]:
+        """``getattr(nn, name)(...)``, ``partial(nn.Linear, 3)(...)``, ``make(...)(...)``."""
+        if isinstance(func.func, ast.Name) and func.func.id == "getattr" and func.args:
+            if self.module.qualname(func.args[0], context.scope) == "torch.nn":
+                return [Made(MODULE, node, context, fresh=True)]
+            return [Made(UNKNOWN, node, context)]
+        return self._called(self._makes(func, context), node, context)
+
+    def _method_call(self, node: ast.Call, func: ast.Attribute, context: Context) -> list[Made]:
+        cls = self.instance_of(func.value, context.scope)
+        if cls is not None:
+            method = cls.method(func.attr)
+            if method is not None:
+                return self._function_call(method, node, context, bound=not method.is_static)
+            return self._called(self._attribute(cls, func.attr, context.depth), node, context)
+        found: list[Made] = []
+        for made in self._makes(func.value, context):
+            if made.kind == MODULE and func.attr in _SAME_MODULE:
+                found.append(made)
+            elif made.kind in (TENSOR, PARAMETER) and func.attr not in _NOT_TENSORS:
+                found.append(Made(TENSOR, node, context))
+            elif made.kind in (SEQUENCE, MAPPING) and func.attr in ("copy", "values"):
+                found.append(made)
+            elif made.kind in (SEQUENCE, MAPPING) and func.attr in ("pop", "get") and made.items:
+                found += made.items
+            else:
+                found.append(Made(UNKNOWN, node, context))
+        return found
+
+    def _function_call(
+        self, function: FunctionInfo, node: ast.Call, context: Context, bound: bool = False
+    ) -> list[Made]:
+        names: dict[str, Callable[[], list[Made]]] = {}
+        skip = 1 if bound or function.is_classmethod else 0
+        for argument in function.parameters[skip:]:
+            value = _argument(node, function.node, argument.arg, skip)
+            if value is not None:
+                names[argument.arg] = self._value_later(value, context)
+        return function.module.instances._returned(function, names, context.depth, node)
+
+    def _value_later(self, value: ast.expr, context: Context) -> Callable[[], list[Made]]:
+        return lambda: self._makes(value, context)
+
+    def _returned(
+        self,
+        function: FunctionInfo,
+        names: Mapping[str, Callable[[], list[Made]]],
+        depth: int,
+        call: ast.Call | None = None,
+    ) -> list[Made]:
+        context = Context(self, function.scope, names, depth)
+        if function.scope.of_type(ast.Yield) or function.scope.of_type(ast.YieldFrom):
+            values = [n.value for n in function.scope.of_type(ast.Yield) if n.value is not None]  # type: ignore[attr-defined]
+            items = [made for value in values for made in self._makes(value, context)]
+            return [Made(SEQUENCE, call or function.node, context, items=items, fresh=True)]
+        returned = [n.value for n in function.scope.of_type(ast.Return)]  # type: ignore[attr-defined]
+
+        def question() -> list[Made]:
+            return [
+                made if made.kind != NONE or len(returned) == 1 else Made(NONE, call or function.node, context)
+                for value in returned
+                if value is not None
+                for made in self._makes(value, context)
+            ]
+
+        unknown: ast.expr = call or ast.Name(function.name, ast.Load(), lineno=1, col_offset=0)
+        return self._once(function.scope, question, unknown, context)
+
+    # ---------------------------------------------------------------- containers filled later
+
+    def fills(self, scope: Scope) -> dict[str, list[tuple[str, ast.AST, Scope]]]:
+        """What is put into each local container of a function, or into each ``self.<name>`` of a class.
+
+        Each as (how, the expression or statement that does it, its scope); how is ``append``, ``extend``, ``store`` or
+        ``update``.
+        """
+        table = self._fills.get(scope)
+        if table is None:
+            table = self._fills[scope] = {}
+            of_class = isinstance(scope.node, ast.ClassDef)
+            for each in scope.walk() if of_class else (scope,):
+                self_name = each.self_name if of_class and each.owner is scope else None
+                if not of_class or self_name is not None:
+                    for how, holder, node in _fillings(each):
+                        name = _held_name(holder, self_name)
+                        if name is not None:
+                            table.setdefault(name, []).append((how, node, each))
+        return table
+
+    def _filled(self, made: Made, fills: Sequence[tuple[str, ast.AST, Scope]], context: Context) -> Made:
+        if not fills or made.kind not in (SEQUENCE, MAPPING):
+            return made
+        items = list(made.items)
+        for _, node, scope in fills:
+            items += self.put_in(node, scope, context.depth, context.names if scope is context.scope else None)
+        return Made(made.kind, made.node, context, items=items, fresh=made.fresh, repeated=made.repeated)
+
+    def put_in(
+        self,
+        node: ast.AST,
+        scope: Scope,
+        depth: int = _DEPTH,
+        names: Mapping[str, Callable[[], list[Made]]] | None = None,
+    ) -> list[Made]:
+        """What a filling call or statement puts into its container."""
+        context = Context(self, scope, names, depth)
+        if isinstance(node, ast.Call):
+            method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if method in ("append", "add", "appendleft") and node.args:
+                return self._makes(node.args[0], context)
+            if method in ("insert", "setdefault") and len(node.args) > 1:
+                return self._makes(node.args[1], context)
+            if method in ("extend", "update") and node.args:
+                return self._elements(node.args[0], context)
+            return [made for k in node.keywords for made in self._makes(k.value, context)]
+        if isinstance(node, ast.AugAssign):
+            return self._elements(node.value, context)
+        if isinstance(node, ast.Assign):
+            return self._makes(node.value, context)
+        return []
+
+    # ---------------------------------------------------------------- what modules hold
+
+    def contents(self, made: Made) -> list[Made]:
+        """The modules that a container such as ``nn.Sequential(...)`` is given, as far as its call tells."""
+        call = made.node
+        if not isinstance(call, ast.Call):
+            return []
+        context = Context(made.home, made.scope)
+        found: list[Made] = []
+        for argument in call.args:
+            if isinstance(argument, ast.Starred):
+                found += made.home._elements(argument.value, context)
+            else:
+                for value in made.home._makes(argument, context):
+                    found += value.items if value.kind in (SEQUENCE, MAPPING) else [value]
+        return found
+
+    def has_parameters(self, made: Made) -> Answer:
+        """Whether a module holds parameters; None where it can't be told."""
+        if made.cls is not None:
+            return self.facts(made.cls).has_parameters
+        if made.spec is None:
+            return None
+        answer = made.spec.has_parameters(self._arguments(made))
+        if answer is None and made.spec.mode == torchapi.CONTENTS:
+            return _any([self.has_parameters(each) for each in self.contents(made)])
+        return answer
+
+    def mode_dependent(self, made: Made) -> Answer:
+        """Whether train() and eval() differ for a module; a rate that isn't known (``nn.Dropout(p)``) counts as one."""
+        if made.cls is not None:
+            return self.facts(made.cls).mode_dependent
+        if made.spec is None:
+            return None
+        answer = made.spec.is_mode_dependent(self._arguments(made))
+        if answer is None and made.spec.mode == torchapi.CONTENTS:
+            return _any([self.mode_dependent(each) for each in self.contents(made)])
+        if answer is None and made.spec.mode != "?":
+            return True
+        return answer
+
+    def _arguments(self, made: Made) -> dict[str, object]:
+        """A layer's constructor arguments as the tables want them."""
+        call, spec = made.node, made.spec
+        if not isinstance(call, ast.Call) or spec is None:
+            return {}
+        name = made.home.module.qualname(call.func, made.scope)
+        unclear = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+        if unclear or name is None or torchapi.canonical(name) != spec.name:
+            return {argument.name: torchapi.UNKNOWN for argument in spec.signature.arguments}
+        values = [_literal(a) for a in call.args]
+        return spec.signature.bind(values, {k.arg or "": _literal(k.value) for k in call.keywords}) or {}
+
+    def facts(self, cls: ClassInfo) -> ClassFacts:
+        """What instances of a class hold, by what its methods and its ancestors' keep on self."""
+        home = cls.module.instances
+        known = home._facts.get(cls.scope, False)
+        if known is None:
+            return ClassFacts(None, None)  # asked while being worked out: a class that holds its own kind
+        if known is False:
+            home._facts[cls.scope] = None
+            known = home._facts[cls.scope] = home._work_out(cls)
+        return known  # type: ignore[return-value]
+
+    def _work_out(self, cls: ClassInfo) -> ClassFacts:
+        parameters: list[Answer] = []
+        modes: list[Answer] = []
+        for base in cls.mro:
+            if isinstance(base, ClassInfo):
+                modes.append(bool(base.scope.self_reads.get("training")))
+                for made in base.module.instances.kept(base):
+                    if made.kind == PARAMETER:
+                        parameters.append(True)
+                    elif made.kind == MODULE:
+                        parameters.append(self.has_parameters(made))
+                        modes.append(self.mode_dependent(made))
+                    elif made.kind == UNKNOWN:
+                        parameters.append(None)
+                        modes.append(None)
+            elif base is not None:
+                spec = torchapi.module_class(base)
+                if spec is not None and spec.name != "torch.nn.Module":
+                    held = Made(MODULE, cls.node, Context(self, cls.scope), spec=spec)
+                    parameters.append(self.has_parameters(held) if spec.mode != torchapi.CONTENTS else None)
+                    modes.append(self.mode_dependent(held) if spec.mode != torchapi.CONTENTS else None)
+            else:
+                parameters.append(None)
+                modes.append(None)
+        return ClassFacts(_any(parameters), _any(modes))
+
+    def kept(self, cls: ClassInfo) -> Iterator[Made]:
+        """Everything that a class's own methods keep on self: as attributes and by registering it."""
+        for name in cls.written_attributes:
+            for use in cls.writes(name):
+                for binding in _binding_of(use.node, use.scope, self):
+                    yield from self._bound(binding, Context(self, use.scope))
+        for call, scope in self.registrations(cls):
+            value = next((k.value for k in call.keywords if k.arg in ("module", "param")), None)
+            if value is None and call.args:
+                value = call.args[-1]
+            if value is not None and not (isinstance(call.func, ast.Attribute) and call.func.attr == "register_buffer"):
+                yield from self._makes(value, Context(self, scope))
+
+
+_BY_TYPE: dict[type[ast.AST], str] = {
+    ast.Constant: "_constant",
+    ast.JoinedStr: "_plain",
+    ast.Name: "_name",
+    ast.Attribute: "_attribute_access",
+    ast.Call: "_call",
+    ast.List: "_display",
+    ast.Tuple: "_display",
+    ast.Set: "_display",
+    ast.Dict: "_dict",
+    ast.ListComp: "_comprehension",
+    ast.SetComp: "_comprehension",
+    ast.GeneratorExp: "_comprehension",
+    ast.DictComp: "_dict_comprehension",
+    ast.IfExp: "_conditional",
+    ast.BoolOp: "_boolean",
+    ast.NamedExpr: "_named",
+    ast.BinOp: "_operation",
+    ast.UnaryOp: "_unary",
+    ast.Compare: "_compare",
+    ast.Subscript: "_subscript",
+}
+
+
+def _any(answers: list[Answer]) -> Answer:
+    if True in answers:
+        return True
+    return None if None in answers else False
+
+
+def _literal(node: ast.expr) -> object:
+    return node.value if isinstance(node, ast.Constant) else torchapi.UNKNOWN
+
+
+def _decorators(scope: Scope) -> list[ast.expr]:
+    return getattr(scope.node, "decorator_list", [])
+
+
+def _targets(target: ast.expr, path: tuple[int, ...] = ()) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The names that a target binds, each with its positions in the tuples that are unpacked (-1: by a star)."""
+    if isinstance(target, ast.Name):
+        yield target.id, path
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for index, part in enumerate(target.elts):
+            yield from _targets(part, (*path, index))
+    elif isinstance(target, ast.Starred):
+        yield from _targets(target.value, (*path[:-1], -1))
+
+
+def _binding_of(target: ast.Attribute, scope: Scope, home: Instances) -> Iterator[Binding]:
+    """How an attribute that is stored to is bound."""
+    node: ast.AST = target
+    path: tuple[int, ...] = ()
+    parents = scope.parents
+    while True:
+        parent = parents.get(node)
+        if isinstance(parent, (ast.Tuple, ast.List)):
+            path = (parent.elts.index(node), *path)  # type: ignore[arg-type]
+            node = parent
+            continue
+        break
+    if isinstance(parent, (ast.Assign, ast.AnnAssign)):
+        if parent.value is not None:
+            yield Binding(parent, parent.value, "value", path)
+    elif isinstance(parent, (ast.For, ast.AsyncFor)):
+        yield Binding(parent, parent.iter, "element", path)
+    elif isinstance(parent, (ast.AugAssign, ast.Delete)):
+        return
+    else:
+        yield Binding(target, None, "unknown")
+
+
+def _surely_ran(statement: ast.AST, ancestors: set[ast.AST], parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether an earlier statement stands in one of the suites around a use (given by its ancestors)."""
+    parent = parents.get(statement)
+    if parent not in ancestors:
+        return False
+    for field in ("body", "orelse", "finalbody"):
+        suite = getattr(parent, field, None)
+        if isinstance(suite, list) and statement in suite:
+            return any(each in ancestors for each in suite)
+    return False
+
+
+def _default(function: FunctionNode, argument: ast.arg) -> ast.expr | None:
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for arg, default in zip(positional[::-1], arguments.defaults[::-1], strict=False):
+        if arg is argument:
+            return default
+    for arg, given in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if arg is argument:
+            return given
+    return None
+
+
+def _argument(call: ast.Call, function: FunctionNode, name: str, skip: int = 0) -> ast.expr | None:
+    """What a call gives for a parameter of a function, None where nothing or it can't be told."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    positional = [*function.args.posonlyargs, *function.args.args][skip:]
+    for index, argument in enumerate(positional):
+        if argument.arg == name:
+            given = call.args[: index + 1]
+            if len(given) > index and not any(isinstance(a, ast.Starred) for a in given):
+                return given[index]
+    return None
+
+
+def _fillings(scope: Scope) -> Iterator[tuple[str, ast.expr, ast.AST]]:
+    """How, what and by which node containers are filled in a scope."""
+    for method in ("append", "extend", "insert", "update", "setdefault", "appendleft", "add"):
+        for call in scope.calls.get(method, ()):
+            if isinstance(call.func, ast.Attribute):
+                how = "extend" if method in ("extend", "update") else "append"
+                yield how, call.func.value, call
+    for node in scope.of_type(ast.AugAssign):
+        if isinstance(node.op, ast.Add):  # type: ignore[attr-defined]
+            yield "extend", node.target, node  # type: ignore[attr-defined]
+    for node in scope.of_type(ast.Assign):
+        for target in node.targets:  # type: ignore[attr-defined]
+            if isinstance(target, ast.Subscript):
+                yield "store", target.value, node
+
+
+def _held_name(holder: ast.expr, self_name: str | None) -> str | None:
+    """The local name, or the attribute of self, that holds the container (through subscripts)."""
+    while isinstance(holder, ast.Subscript):
+        holder = holder.value
+    if self_name is None:
+        return holder.id if isinstance(holder, ast.Name) else None
+    if isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name) and holder.value.id == self_name:
+        return holder.attr
+    return None
