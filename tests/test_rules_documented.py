@@ -18,10 +18,12 @@ CHECKS = all_checks()
 UNSHOWABLE = {"TL003"}
 
 
-def section(page: str, heading: str) -> str:
+def section(page: str, headings: str) -> str:
     """The indented code below a heading, dedented."""
-    _, _, below = page.partition(f"## {heading}\n")
-    below = re.split(r"^## ", below, flags=re.MULTILINE)[0]
+    parts = re.split(rf"^#+ (?:{headings})$", page, maxsplit=1, flags=re.MULTILINE)
+    if len(parts) == 1:
+        return ""
+    below = re.split(r"^#+ ", parts[1], flags=re.MULTILINE)[0]
     return inspect.cleandoc("\n".join(line for line in below.splitlines() if line.startswith("    ")))
 
 
@@ -32,7 +34,7 @@ def test_a_rule_has_a_page_with_bad_and_good_code(check: type[Check]) -> None:
     assert len(info.summary) <= 240, "the summary is one short sentence"
     if check.code in UNSHOWABLE:
         return
-    bad, good = section(info.page, "Bad"), section(info.page, "Good")
+    bad, good = section(info.page, "Bad|Example"), section(info.page, "Good|Use instead")
     assert bad, "no indented code under ## Bad"
     assert good, "no indented code under ## Good"
     assert bad != good

@@ -55,8 +55,9 @@ def _advice(finding: Finding, color: bool) -> list[str]:
 def _failure(identifier: str) -> str:
     if not identifier:
         return ""
-    from torchlint.catalogue import failure_title
+    import torchlint.catalogue
 
+    failure_title = getattr(torchlint.catalogue, "failure_title", str)
     return f"{failure_title(identifier)} ({identifier})"
 
 
