@@ -69,20 +69,20 @@ def test_findings_come_with_knowledge_of_other_files() -> None:
     run = flake8("net.py")
     assert run.returncode == 1
     (line,) = [line for line in run.stdout.splitlines() if "TL" in line]
-    assert line.startswith("net.py:6:9: TL101 ")
+    assert line.startswith("net.py:6:5: TL101 ")
     Path("base.py").write_text(BASE.replace("(nn.Module)", "") + "\n")
     assert codes("net.py") == []
 
 
 def test_an_editor_gets_the_same_for_a_buffer_under_the_files_name() -> None:
     unsaved = NET.replace("class Net", "\n\nclass Net")
-    assert codes("--stdin-display-name", "net.py", "-", stdin=unsaved) == ["net.py:8:9: TL101"]
-    assert codes("-", stdin=unsaved) == ["stdin:8:9: TL101"]
+    assert codes("--stdin-display-name", "net.py", "-", stdin=unsaved) == ["net.py:8:5: TL101"]
+    assert codes("-", stdin=unsaved) == ["stdin:8:5: TL101"]
 
 
 def test_flake8_selects_and_ignores() -> None:
     assert codes("--select", "E,F", "net.py") == []
-    assert codes("--select", "TL", "net.py") == ["net.py:6:9: TL101"]
+    assert codes("--select", "TL", "net.py") == ["net.py:6:5: TL101"]
     assert codes("--extend-ignore", "TL1", "net.py") == []
     assert codes("--per-file-ignores", "net.py:TL101", "net.py") == []
     Path("setup.cfg").write_text("[flake8]\nper-file-ignores =\n    net.py: TL101\n")
@@ -92,21 +92,21 @@ def test_flake8_selects_and_ignores() -> None:
 def test_flake8s_noqa_counts_and_is_not_counted_twice() -> None:
     Path("net.py").write_text(NET.replace("def __init__(self):", "def __init__(self):  # noqa: TL101"))
     assert codes("net.py") == []
-    assert codes("--disable-noqa", "net.py") == ["net.py:6:9: TL101"]
+    assert codes("--disable-noqa", "net.py") == ["net.py:6:5: TL101"]
 
 
 def test_torchlints_configuration_says_which_rules_run() -> None:
     Path("pyproject.toml").write_text('[tool.torchlint]\nignore = ["missing-super-init"]\n')
     assert codes("net.py") == []
     Path("other.toml").write_text("")
-    assert codes("--torchlint-config", "other.toml", "net.py") == ["net.py:6:9: TL101"]
+    assert codes("--torchlint-config", "other.toml", "net.py") == ["net.py:6:5: TL101"]
 
 
 def test_info_rules_run_only_if_asked_for() -> None:
     Path("mychecks.py").write_text(PLUGIN)
     Path("torchlint.toml").write_text('plugins = ["mychecks"]\n')
-    assert codes("--select", "TL", "net.py") == ["net.py:6:9: TL101"]
-    assert codes("--extend-select", "TL9", "net.py") == ["net.py:6:5: TL990", "net.py:6:9: TL101"]
+    assert codes("--select", "TL", "net.py") == ["net.py:6:5: TL101"]
+    assert codes("--extend-select", "TL9", "net.py") == ["net.py:6:5: TL101", "net.py:6:5: TL990"]
     Path("torchlint.toml").write_text('plugins = ["mychecks"]\nselect = ["TL9"]\n')
     assert codes("net.py") == ["net.py:6:5: TL990"]
 
@@ -132,7 +132,7 @@ def test_a_broken_configuration_is_told_without_a_traceback() -> None:
     assert (
         'sub/a.py:1:1: TL003 this file was not checked: sub/torchlint.toml:1: no rule is called "TL999"' in run.stdout
     )
-    assert "net.py:6:9: TL101" in run.stdout
+    assert "net.py:6:5: TL101" in run.stdout
     assert run.stderr == ""
 
 
