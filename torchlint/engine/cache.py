@@ -154,7 +154,7 @@ class Cache:
 
     def consulted_folders(self, listings: dict[str, frozenset[str]]) -> None:
         """Remember which modules there were in the folders that imports were looked up in."""
-        self._folders.update({self._short(folder): names for folder, names in listings.items()})
+        self._folders.update({self._short(folder + os.sep): names for folder, names in listings.items()})
 
     def save(self) -> None:
         """Write what is new. A full disk or a read-only tree leaves things as they were."""

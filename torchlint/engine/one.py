@@ -65,13 +65,17 @@ class Linter:
         if skips_file(source):
             return []
         active = self._active(source.path or source.filename)
+        module = self.project.module(source)
+        source = module.source  # another file's question may have had it read and parsed already
         try:
             source.tree  # noqa: B018 - parsed here, so that what is wrong with it is known apart from what checks raise
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self.project.done(module)
             return self._tell(active, SYNTAX_ERROR, *_parse_failure(source, error))
-        findings, failures = self._run(active, source)
+        self.module = module
+        findings, failures = self._run(active, module)
         if any(isinstance(failure, RecursionError) for failure in failures.values()):
-            deep = with_deep_stack(lambda: self._run(active, source))
+            deep = with_deep_stack(lambda: self._run(active, module))
             findings, failures = deep if deep is not None else (findings, failures)
         for code, failure in failures.items():
             findings += self._tell(active, CHECK_FAILED, *_check_failure(source, code, failure))
@@ -79,6 +83,12 @@ class Linter:
             return self._after_suppressions(source, findings, active - failures.keys())
         findings.sort(key=lambda finding: finding.sort_key)
         return findings
+
+    def done(self) -> None:
+        """Free what the last file was made into, where no cyclic garbage collector does it."""
+        if self.module is not None:
+            self.project.done(self.module)
+            self.module = None
 
     def unreadable(self, path: str, filename: str, error: UnreadableSource) -> list[Finding]:
         """What there is to say of a file whose bytes are no Python text."""
@@ -97,7 +107,7 @@ class Linter:
             return self.selected
         return self.selected - ignored_codes(self.settings, path, self.checks)
 
-    def _run(self, active: frozenset[str], source: SourceFile) -> tuple[list[Finding], dict[str, BaseException]]:
+    def _run(self, active: frozenset[str], module: Module) -> tuple[list[Finding], dict[str, BaseException]]:
         """Findings, and by code the checks that raised; the engine's own failure stands under ""."""
         runner = self._runners.get(active)
         if runner is None:
@@ -108,8 +118,7 @@ class Linter:
             failures[check.code] = error
 
         try:
-            self.module = self.project.module(source)
-            findings = runner.run(self.module, failed)
+            findings = runner.run(module, failed)
         except Exception as error:
             findings = []
             failures[""] = error

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torchlint.program.module import Module
     from torchlint.source.discovery import Found
 
-COLLECTED_EVERY = 4_000_000
-"""Characters of linted source after which unreachable trees are collected."""
+COLLECTED_EVERY = 20_000_000
+"""Bytes of linted source after which what is still unreachable is collected."""
 
 
 class Session:
@@ -70,10 +70,12 @@ class Session:
             return Outcome([], result=Result(consulted) if consulted else None)
         linter = self.linters[found.settings]
         findings = lint_bytes(linter, data, found.path, found.filename)
+        outcome = Outcome(findings)
+        if self.work.remember and consulted and not any(finding.code == CHECK_FAILED for finding in findings):
+            outcome = Outcome(findings, result=self._result(linter, consulted, found.path, findings))
+        linter.done()
         self._collect_after(len(data))
-        if not self.work.remember or consulted is None or any(finding.code == CHECK_FAILED for finding in findings):
-            return Outcome(findings)
-        return Outcome(findings, result=self._result(linter, consulted, found.path, findings))
+        return outcome
 
     def _result(self, linter: Linter, consulted: Consulted, path: str, findings: list[Finding]) -> Result:
         if linter.module is None:
