@@ -20,13 +20,8 @@ Write = Callable[..., None]
 @pytest.fixture
 def reports(settings: Settings, write: Write, project: Path) -> Callable[[str], tuple[str, list[str]]]:
     """The report of a whole run, and the files with those of its three shards."""
-    write(
-        {
-            f"pkg/mü {n}.py": f"from torch import nn\n\n\nclass N{n}(nn.Module):\n    x = 1\n\n\nclass M(N{n}):\n    x = 1\n"
-            for n in range(9)
-        }
-        | {"broken.py": "import torch\nx = (\n"}
-    )
+    net = "from torch import nn\n\n\nclass A{n}(nn.Module):\n    x = 1\n\n\nclass B(A{n}):\n    y = 1\n"
+    write({f"pkg/mü {n}.py": net.format(n=n) for n in range(9)} | {"broken.py": "import torch\nx = (\n"})
 
     def make(output_format: str) -> tuple[str, list[str]]:
         texts = [

@@ -79,6 +79,7 @@ class Project:
         """The module of a file that is linted now."""
         known = self._modules.get(source.path)
         if known is not None and known.source.text == source.text:
+            known.source.filename = source.filename  # another file that asked for it knew only its path
             return known
         module = self._make(source)
         if source.path:
@@ -290,7 +291,8 @@ class Project:
             elif isinstance(found, Imported):
                 answer = self.external_derives(found.qualname, qualname)
             self._derived[key] = (answer, frozenset(asker.dependencies))
-            asker.dependencies |= before
+            before |= asker.dependencies
+            asker.dependencies = before
         answer, consulted = self._derived[key]
         asker.dependencies |= consulted
         return answer
