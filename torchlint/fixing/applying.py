@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from torchlint.finding import Edit, Finding, Position
 from torchlint.source.file import SourceFile
@@ -22,36 +25,35 @@ class Splice:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
 class Applied:
     """A source before and after some edits; places can be asked for in both directions."""
 
-    before: SourceFile
-    after: SourceFile
-    splices: tuple[Splice, ...]
+    __slots__ = ("_new_starts", "_shifts", "_splices", "_starts", "after", "before")
+
+    def __init__(self, before: SourceFile, after: SourceFile, splices: Sequence[Splice]) -> None:
+        """``splices`` made ``after`` of ``before``; they are in order and none overlaps another."""
+        self.before = before
+        self.after = after
+        self._splices = splices
+        self._starts = [splice.start for splice in splices]
+        grown = (len(splice.content) - (splice.end - splice.start) for splice in splices)
+        self._shifts = [0, *accumulate(grown)]
+        self._new_starts = [start + shift for start, shift in zip(self._starts, self._shifts, strict=False)]
 
     def forward(self, offset: int) -> int:
         """Where a character of the old text stands in the new one; within replaced text, somewhere in its place."""
-        shift = 0
-        for splice in self.splices:
-            if offset < splice.start or (offset == splice.start < splice.end):
-                break
-            if offset < splice.end:
-                return splice.start + shift + min(offset - splice.start, len(splice.content))
-            shift += len(splice.content) - (splice.end - splice.start)
-        return offset + shift
+        index = bisect_right(self._starts, offset)
+        last = self._splices[index - 1] if index else None
+        if last and offset < last.end:
+            return last.start + self._shifts[index - 1] + min(offset - last.start, len(last.content))
+        return offset + self._shifts[index]
 
     def backward(self, offset: int) -> int:
         """Where a character of the new text stood in the old one; inserted text comes from where it was put."""
-        shift = 0
-        for splice in self.splices:
-            start = splice.start + shift
-            if offset < start:
-                break
-            if offset < start + len(splice.content):
-                return splice.start
-            shift += len(splice.content) - (splice.end - splice.start)
-        return offset - shift
+        index = bisect_right(self._new_starts, offset)
+        if index and offset < self._new_starts[index - 1] + len(self._splices[index - 1].content):
+            return self._starts[index - 1]
+        return offset - self._shifts[index]
 
 
 def start_in_text(source: SourceFile, finding: Finding) -> Position:
@@ -65,13 +67,19 @@ def start_in_text(source: SourceFile, finding: Finding) -> Position:
 def choose(findings: Iterable[Finding]) -> list[Finding]:
     """Findings whose fixes can be applied together, the first in the file first; the others wait for the next round."""
     chosen: list[Finding] = []
-    taken: list[Edit] = []
+    taken: dict[int, list[Edit]] = defaultdict(list)  # by each row they touch
     for finding in sorted(findings, key=_first_edit):
         edits = finding.fix.edits if finding.fix else ()
-        if not any(_clash(edit, other) for edit in edits for other in taken):
+        if not any(_clash(edit, other) for edit in edits for row in _rows(edit) for other in taken[row]):
             chosen.append(finding)
-            taken.extend(edits)
+            for edit in edits:
+                for row in _rows(edit):
+                    taken[row].append(edit)
     return chosen
+
+
+def _rows(edit: Edit) -> range:
+    return range(edit.start.row, edit.end.row + 1)
 
 
 def _first_edit(finding: Finding) -> tuple[Position, Position]:
@@ -98,7 +106,7 @@ def apply_edits(source: SourceFile, edits: Iterable[Edit]) -> Applied:
         after = SourceFile(
             _spliced(source.text, splices), source.filename, source.path, encoding=source.encoding, bom=source.bom
         )
-        return Applied(source, after, tuple(splices))
+        return Applied(source, after, splices)
     return _apply_to_cells(source, splices)
 
 
@@ -130,7 +138,7 @@ def _apply_to_cells(source: SourceFile, splices: Sequence[Splice]) -> Applied:
     after = SourceFile(
         joined, source.filename, source.path, encoding=source.encoding, bom=source.bom, cells=tuple(cells)
     )
-    return Applied(source, after, tuple(made))
+    return Applied(source, after, made)
 
 
 def _cell_spans(source: SourceFile) -> Iterator[tuple[int, int, str]]:

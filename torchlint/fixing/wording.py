@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from torchlint.finding import Edit, Finding
+from torchlint.finding import Edit, Finding, Position
 from torchlint.fixing.applying import apply_edits, start_in_text
 from torchlint.source.file import SourceFile
 
@@ -42,11 +42,9 @@ def _regions(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
 
 def _region(source: SourceFile, edits: Sequence[Edit]) -> str:
     first, last = min(edit.start.row for edit in edits), max(edit.end.row for edit in edits)
-    old_rows = [line.strip() for line in source.lines[first - 1 : last]]
-    step = apply_edits(source, edits)
-    grown = len(step.after.lines) - len(source.lines)
-    new_rows = [line.strip() for line in step.after.lines[first - 1 : last + grown]]
-    old, new = _without_common(old_rows, new_rows)
+    part = SourceFile("\n".join(source.lines[first - 1 : last]), "")
+    step = apply_edits(part, [Edit(_lifted(e.start, first), _lifted(e.end, first), e.content) for e in edits])
+    old, new = _without_common(*([line.strip() for line in rows] for rows in (part.lines, step.after.lines)))
     if not old:
         return f"+ {_joined(new)}" if new else ""
     if not new:
@@ -55,6 +53,10 @@ def _region(source: SourceFile, edits: Sequence[Edit]) -> str:
         before, after = _focused(old[0], new[0])
         return f"{_short(before)} -> {_short(after)}"
     return f"{_joined(old)} -> {_joined(new)}"
+
+
+def _lifted(position: Position, first: int) -> Position:
+    return Position(position.row - first + 1, position.column)
 
 
 def _without_common(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

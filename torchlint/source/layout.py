@@ -11,6 +11,7 @@ import ast
 import enum
 import io
 import tokenize
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -86,18 +87,17 @@ def path_to(source: SourceFile, node: ast.AST) -> list[Place]:
 
 
 def _child_at(owner: ast.AST, suite: list[ast.stmt], row: int, column: int) -> Place | None:
-    if not first_row(suite[0]) <= row <= (suite[-1].end_lineno or 0):
+    index = bisect_right(suite, (row, column), key=_end)
+    if index == len(suite):
         return None
-    for index, statement in enumerate(suite):
-        end = (statement.end_lineno or statement.lineno, statement.end_col_offset or 0)
-        start = (first_row(statement), 0) if first_row(statement) != statement.lineno else _start(statement)
-        if start <= (row, column) < end:
-            return Place(owner, suite, index)
-    return None
+    statement = suite[index]
+    decorated = first_row(statement) != statement.lineno
+    start = (first_row(statement), 0) if decorated else (statement.lineno, statement.col_offset)
+    return Place(owner, suite, index) if start <= (row, column) else None
 
 
-def _start(statement: ast.stmt) -> tuple[int, int]:
-    return statement.lineno, statement.col_offset
+def _end(statement: ast.stmt) -> tuple[int, int]:
+    return statement.end_lineno or statement.lineno, statement.end_col_offset or 0
 
 
 def place_of(source: SourceFile, node: ast.AST) -> Place | None:
