@@ -15,7 +15,9 @@ from typing import Any, ClassVar, TypeVar
 from torchlint.finding import Applicability, Edit, Finding, Fix, Position, RuleInfo, Severity
 from torchlint.program.classes import ClassInfo, is_super_call
 from torchlint.program.index import Scope
+from torchlint.program.instances import Instances, Made
 from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
+from torchlint.torchapi.modules import module_class
 
 __all__ = [
     "AnyClass",
@@ -29,6 +31,8 @@ __all__ = [
     "FunctionClass",
     "FunctionInfo",
     "Imported",
+    "Instances",
+    "Made",
     "Module",
     "ModuleClass",
     "Position",
@@ -36,6 +40,7 @@ __all__ = [
     "Scope",
     "Severity",
     "is_super_call",
+    "module_class",
     "on",
 ]
 
