@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from collections.abc import Iterable
 
 import torch
-from measuring import layers
+from measuring import layers, operations
 from measuring.aliases import alias_table, offered
 from torch import nn
 
@@ -66,7 +66,12 @@ def modules_text() -> str:
     return table_text("the classes that are nn.Modules", layers.COLUMNS, rows)
 
 
-WRITERS = {"aliases.tsv": aliases_text, "modules.tsv": modules_text}
+def operations_text() -> str:
+    """operations.tsv: every function and Tensor method."""
+    return table_text("what torch's operations do", operations.COLUMNS, operations.rows())
+
+
+WRITERS = {"aliases.tsv": aliases_text, "modules.tsv": modules_text, "operations.tsv": operations_text}
 
 
 def main() -> int:

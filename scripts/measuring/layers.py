@@ -13,14 +13,15 @@ import re
 import textwrap
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from measuring.saved import differentiable_arguments, is_floating, saved_inputs, saves_output, tensors_in
+from measuring.needed import Tally
+from measuring.saved import is_floating, needs, own_result, refuses, tensors_in
 from measuring.written import parameters_of, signature_text
 
 COLUMNS = (
@@ -34,7 +35,7 @@ COLUMNS = (
     "children",
     "mode",
     "range",
-    "saves",
+    "needs",
     "view",
     "attributes",
 )
@@ -112,6 +113,10 @@ SWITCHES = (
 )
 # Arguments that decide whether train and eval differ.
 MODE_ARGUMENTS = {"p": (0.0, 0.5), "dropout": (0.0, 0.5), "track_running_stats": (False, True)}
+
+
+NOTHING = -1
+"""As the followed argument: none of them requires grad."""
 
 
 @dataclass(frozen=True)
@@ -390,14 +395,32 @@ def mode(cls: type[nn.Module], case: Sample) -> str:
 
 
 def saves(module: nn.Module, case: Sample) -> str:
-    """``input0,output``: what a change in place after the forward would break the layer's backward."""
+    """What the gradients of the inputs and of the parameters need unchanged, as torchapi.saving reads it."""
     inputs = case.inputs()
     module.train()
-    followed = differentiable_arguments(module, inputs)
-    saved = [f"input{index}" for index in saved_inputs(module, inputs, followed)]
-    if saves_output(module, inputs, followed):
-        saved.append("output")
-    return ",".join(saved)
+    tally = Tally()
+    results = len(tensors_in(module(*inputs)))
+    for_parameters = parameters_need(module, inputs, results)
+    module.requires_grad_(False)
+    tally.add(inputs, results, needs(module, inputs))
+    return ";".join(each for each in (for_parameters, tally.text()) if each)
+
+
+def parameters_need(module: nn.Module, inputs: Sequence[Any], results: int) -> str:
+    """What the gradients of the layer's own parameters need, when no input requires grad."""
+    if not any(tensor.requires_grad for tensor in tensors_in(module(*inputs))):
+        return ""
+    saved = [
+        str(index)
+        for index, value in enumerate(inputs)
+        if tensors_in(value) and refuses(module, inputs, NOTHING, lambda given, _, at=index: given[at])
+    ]
+    saved += [
+        f"o{index}"
+        for index in range(results)
+        if refuses(module, inputs, NOTHING, lambda given, result, at=index: own_result(given, result, at))
+    ]
+    return "p:" + ",".join(saved)
 
 
 def own(cls: type[nn.Module], names: list[str]) -> str:

@@ -1,19 +1,24 @@
 """What a computation keeps for its backward, found by changing things and watching backward refuse.
 
 A tensor that backward needs carries a version counter. Changing it in place after the forward makes backward raise
-"one of the variables needed for gradient computation has been modified by an inplace operation". So: run, bump the
-version of one input or output under no_grad, call backward, and see.
+"one of the variables needed for gradient computation has been modified by an inplace operation". So: run with one
+argument that requires grad, bump the version of one tensor, call backward, and see whether it raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 Call = Callable[..., Any]
-MODIFIED = "modified by an inplace operation"
+REFUSALS = (
+    "modified by an inplace operation",
+    # Pieces of split, chunk and unbind know their base: once it changed, not even their grad_fn can be had.
+    "is a view and its base or another view of its base has been modified inplace",
+)
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
@@ -32,13 +37,26 @@ def is_floating(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-def as_results(value: Any) -> Any:
-    """The same structure with every floating tensor a non-leaf that requires grad."""
-    if is_floating(value) and value.layout is torch.strided:
-        return value.detach().clone().requires_grad_().clone()
+def mapped(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
+    """The same structure of plain tuples and lists with every tensor changed."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
     if type(value) in (tuple, list):
-        return type(value)(as_results(item) for item in value)
+        return type(value)(mapped(item, change) for item in value)
     return value
+
+
+def as_result(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy that is a non-leaf with a graph, so that it may be changed in place."""
+    if not is_floating(tensor):
+        return tensor.clone()
+    # The strides are kept: some operations copy what isn't contiguous, and then save the copy.
+    return tensor.detach().clone().requires_grad_().clone()
+
+
+def storage(tensor: torch.Tensor) -> int | None:
+    """What tensors share that are views of each other; None where there is no storage (sparse layouts)."""
+    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else None
 
 
 def run_backward(result: Any) -> None:
@@ -52,70 +70,101 @@ def bump(tensor: torch.Tensor) -> None:
     torch._C._autograd._unsafe_set_version_counter((tensor,), (tensor._version + 1,))
 
 
-def differentiable_arguments(call: Call, arguments: Sequence[Any]) -> tuple[int, ...]:
-    """The positions whose tensors may require grad; torch refuses some (soft_margin_loss and its target)."""
-    candidates = [index for index, argument in enumerate(arguments) if any(map(is_floating, tensors_in(argument)))]
-    accepted = []
-    for index in candidates:
-        given = [as_results(argument) if at == index else argument for at, argument in enumerate(arguments)]
-        try:
-            result = call(*given)
-        except RuntimeError as error:
-            if "not differentiable with respect to argument" in str(error) or "derivative" in str(error):
-                continue
-            raise
-        if any(tensor.requires_grad for tensor in tensors_in(result)):
-            accepted.append(index)
-    return tuple(accepted)
+@dataclass
+class Needs:
+    """What the gradient of one argument needs: positions of arguments, indices of results."""
+
+    inputs: set[int] = field(default_factory=set)
+    outputs: set[int] = field(default_factory=set)
+    fails: bool = False
+    """Whether backward refuses although nothing was changed: an in-place operation overwrote what it needs."""
+    zero: bool = True
+    """Whether the gradient is zero everywhere."""
+    unimplemented: bool = False
+    """Whether torch has no derivative: there is a grad_fn, and backward raises "not implemented"."""
 
 
-def refuses(
-    call: Call,
-    arguments: Sequence[Any],
-    followed: Sequence[int],
-    pick: Callable[[Sequence[Any], Any], list[torch.Tensor]],
-) -> bool:
+def refuses(call: Call, arguments: Sequence[Any], followed: int, pick: Callable[[list[Any], Any], Any]) -> bool:
     """Whether backward refuses after the tensors that ``pick`` chooses were changed in place."""
-    given = [as_results(argument) if index in followed else fresh(argument) for index, argument in enumerate(arguments)]
+    given = prepared(arguments, followed)
     result = call(*given)
-    for tensor in pick(given, result):
+    for tensor in tensors_in(pick(given, result)):
         bump(tensor)
     try:
         run_backward(result)
     except RuntimeError as error:
-        if MODIFIED in str(error):
+        if any(words in str(error) for words in REFUSALS):
             return True
         raise
     return False
 
 
-def fresh(value: Any) -> Any:
-    """A copy of the tensors, so that a changed version counter stays with one run."""
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if type(value) in (tuple, list):
-        return type(value)(fresh(item) for item in value)
-    return value
-
-
-def saved_inputs(call: Call, arguments: Sequence[Any], followed: Sequence[int]) -> tuple[int, ...]:
-    """Which positions hold tensors that backward needs."""
-    return tuple(
-        index
+def prepared(arguments: Sequence[Any], followed: int) -> list[Any]:
+    """Copies of the arguments; the followed one requires grad and is no leaf."""
+    return [
+        mapped(argument, as_result if index == followed else torch.Tensor.clone)
         for index, argument in enumerate(arguments)
-        if tensors_in(argument) and refuses(call, arguments, followed, lambda given, _, at=index: tensors_in(given[at]))
-    )
+    ]
 
 
-def saves_output(call: Call, arguments: Sequence[Any], followed: Sequence[int]) -> bool:
-    """Whether backward needs the result itself, by its own right and not as one of the inputs or a view of one."""
+def gradient_is_zero(call: Call, arguments: Sequence[Any], followed: int) -> bool:
+    """Whether the gradient of the followed argument is zero everywhere."""
+    given = prepared(arguments, followed)
+    sources = [tensor for tensor in tensors_in(given[followed]) if tensor.requires_grad]
+    for tensor in sources:
+        tensor.retain_grad()
+    # A hook sees the gradient even of a tensor that the call then changes in place.
+    seen: list[torch.Tensor | None] = []
+    for tensor in sources:
+        tensor.register_hook(seen.append)
+    run_backward(call(*given))
+    return all(gradient is None or not bool(gradient.abs().sum() != 0) for gradient in seen)
 
-    def results(given: Sequence[Any], result: Any) -> list[torch.Tensor]:
-        storages = {tensor.untyped_storage()._cdata for tensor in tensors_in(list(given))}
-        return [
-            tensor
-            for tensor in tensors_in(result)
-            if tensor.grad_fn is not None and tensor.untyped_storage()._cdata not in storages
-        ]
 
-    return refuses(call, arguments, followed, results)
+def has_graph(call: Call, arguments: Sequence[Any], followed: int) -> bool:
+    """Whether the result hangs on the graph of the followed argument; torch may refuse that it requires grad."""
+    if not any(is_floating(tensor) for tensor in tensors_in(arguments[followed])):
+        return False
+    try:
+        result = call(*prepared(arguments, followed))
+    except RuntimeError as error:
+        if any(words in str(error) for words in ("not differentiable", "require")):
+            return False
+        if "derivative for" in str(error) and "not implemented" in str(error):
+            return True
+        raise
+    return any(tensor.grad_fn is not None for tensor in tensors_in(result))
+
+
+def needs(call: Call, arguments: Sequence[Any]) -> dict[int, Needs]:
+    """For each position whose gradient flows: what backward needs unchanged for it."""
+    found: dict[int, Needs] = {}
+    for followed in range(len(arguments)):
+        if not has_graph(call, arguments, followed):
+            continue
+        need = found[followed] = Needs()
+        try:
+            need.fails = refuses(call, arguments, followed, lambda given, result: ())
+        except RuntimeError as error:
+            if "derivative for" not in str(error) or "not implemented" not in str(error):
+                raise
+            need.unimplemented = True
+            continue
+        if need.fails:
+            need.zero = False
+            continue
+        need.zero = gradient_is_zero(call, arguments, followed)
+        for index, argument in enumerate(arguments):
+            if tensors_in(argument) and refuses(call, arguments, followed, lambda given, _, at=index: given[at]):
+                need.inputs.add(index)
+        for index in range(len(tensors_in(call(*prepared(arguments, followed))))):
+            if refuses(call, arguments, followed, lambda given, result, at=index: own_result(given, result, at)):
+                need.outputs.add(index)
+    return found
+
+
+def own_result(given: list[Any], result: Any, index: int) -> list[torch.Tensor]:
+    """The result of that index, if it is neither an argument nor a view of one."""
+    shared = {storage(tensor) for tensor in tensors_in(given)}
+    tensor = tensors_in(result)[index]
+    return [] if storage(tensor) in shared else [tensor]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import EllipsisType
 
+from torchlint.torchapi.saving import Need, parse_needs, saved_inputs, saved_outputs
 from torchlint.torchapi.signatures import Signature, parse_signature
 from torchlint.torchapi.tables import cells, rows
 
@@ -49,9 +50,8 @@ class ModuleSpec:
     mode            when train() and eval() differ: "" never, ``ALWAYS``, the name of the argument that makes them
                     differ where it is true, ``CONTENTS`` by the modules it is given, "?" unknown
     range           what its results' values are (see operations.Range), "" unknown
-    saves_inputs    positions of forward's tensors that backward needs unchanged, when everything requires grad
-    saves_output    whether backward needs the result unchanged
-    saves_known     whether the two lines above were measured
+    needs           what backward needs unchanged, by argument of forward and (``saving.PARAMETERS``) for the layer's
+                    own parameters; None where it wasn't measured
     view            "view": the result shares the first input's storage (where strides allow); "same": it is the
                     input itself, at least in eval; "" neither; "?" unknown
     attributes      what an instance has beyond what every nn.Module has
@@ -68,12 +68,20 @@ class ModuleSpec:
     children: tuple[str, ...]
     mode: str
     range: str
-    saves_inputs: tuple[int, ...]
-    saves_output: bool
-    saves_known: bool
+    needs: tuple[Need, ...] | None
     view: str
     attributes: frozenset[str]
     attributes_known: bool = True
+
+    @property
+    def saves_inputs(self) -> frozenset[int]:
+        """Positions of forward's tensors that backward needs unchanged, when everything requires grad."""
+        return saved_inputs(self.needs or ())
+
+    @property
+    def saves_output(self) -> bool:
+        """Whether backward needs the (first) result unchanged."""
+        return 0 in saved_outputs(self.needs or ())
 
     @property
     def is_container(self) -> bool:
@@ -191,10 +199,9 @@ def module_class(qualname: str) -> ModuleSpec | None:
 
 
 def _read(name: str, row: str) -> ModuleSpec:
-    kind, signature, forward, bases, parameters, buffers, children, mode, range_, saves, view, attributes = cells(
+    kind, signature, forward, bases, parameters, buffers, children, mode, range_, needs, view, attributes = cells(
         row, 12
     )
-    saved = saves.split(",") if saves not in ("", "?") else []
     return ModuleSpec(
         name=name,
         kind=kind,
@@ -206,9 +213,7 @@ def _read(name: str, row: str) -> ModuleSpec:
         children=tuple(children.split()),
         mode=mode,
         range=range_,
-        saves_inputs=tuple(int(each[len("input") :]) for each in saved if each != "output"),
-        saves_output="output" in saved,
-        saves_known=saves != "?",
+        needs=None if needs == "?" else parse_needs(needs),
         view=view,
         attributes=frozenset(attributes.split()) - {"*"} if name != _MODULE else frozenset(),
         attributes_known=not attributes.endswith("*"),
