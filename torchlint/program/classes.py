@@ -88,18 +88,16 @@ class ClassInfo:
         """This class, its bases and theirs, each once, nearest first (depth first; enough for look-ups by name)."""
         order: list[Base] = []
         seen: set[object] = set()
-
-        def visit(base: Base) -> None:
+        pending: list[Base] = [self]
+        while pending:
+            base = pending.pop()
             key = base.node if isinstance(base, ClassInfo) else base
             if key is not None and key in seen:
-                return
+                continue
             seen.add(key)
             order.append(base)
             if isinstance(base, ClassInfo):
-                for up in base.bases:
-                    visit(up)
-
-        visit(self)
+                pending.extend(reversed(base.bases))
         return order
 
     @property
