@@ -288,9 +288,12 @@ class ModuleCall(Event):
     """A module (or something unknown that is called like one) is applied: ``model(x)``.
 
     ``mode`` is ``train``, ``eval`` or None where unknown; ``autocast`` the Context in force. ``result`` is set after.
+    For a Symbol, ``likely`` tells whether the program elsewhere treats it as a module (``.eval()``, ``.parameters()``,
+    an annotation): ask after the trace is complete. ``inner`` is true for a layer called inside a module that was
+    itself called and followed.
     """
 
-    __slots__ = ("arguments", "autocast", "keywords", "mode", "result", "target")
+    __slots__ = ("arguments", "autocast", "evidence", "inner", "keywords", "mode", "result", "target")
 
     def __init__(self, node: ast.AST, target: Value, arguments: list[Value], keywords: dict[str, Value]) -> None:
         super().__init__(node)
@@ -300,6 +303,15 @@ class ModuleCall(Event):
         self.mode: str | None = None
         self.autocast: Value | None = None
         self.result: Value | None = None
+        self.inner = False
+        self.evidence: set[Value] = set()
+
+    @property
+    def likely(self) -> bool:
+        """Whether the target is a module, or is treated as one somewhere in the trace."""
+        from torchlint.program.values import Symbol
+
+        return not isinstance(self.target, Symbol) or self.target in self.evidence
 
 
 class LossCall(Event):

@@ -91,6 +91,11 @@ _NOT_TENSORS = frozenset(
 )
 """Methods of a tensor whose result isn't (always) one tensor."""
 
+_FILLING = (
+    *("append", "extend", "insert", "update", "setdefault", "appendleft", "add", "add_module", "register_module"),
+)
+"""Methods that put something into a container, torch's containers included."""
+
 _TENSOR_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 
 
@@ -101,7 +106,7 @@ class Made:
     its class in ``cls`` (the project's) or ``spec`` (torch's or a package's), or neither where only that it is a
     module is known; ``fresh`` tells that the expression builds it, rather than passing on one built elsewhere.
     Sequences and mappings have ``items``: what their elements may be; ``repeated`` is set where one element stands for
-    several (``[layer] * 3``).
+    several (``[layer] * 3``). One of torch's containers has as ``items`` what is put into it after it was built.
     """
 
     __slots__ = ("cls", "fresh", "home", "items", "kind", "node", "repeated", "scope", "spec")
@@ -864,13 +869,26 @@ class Instances:
                             table.setdefault(name, []).append((how, node, each))
         return table
 
+    def filled(self, made: Made, fills: Sequence[tuple[str, ast.AST, Scope]], scope: Scope) -> Made:
+        """A container with what is put into it later."""
+        return self._filled(made, fills, Context(self, scope))
+
     def _filled(self, made: Made, fills: Sequence[tuple[str, ast.AST, Scope]], context: Context) -> Made:
-        if not fills or made.kind not in (SEQUENCE, MAPPING):
+        is_container = made.kind == MODULE and made.spec is not None and made.spec.kind == "container"
+        if not fills or not (is_container or made.kind in (SEQUENCE, MAPPING)):
             return made
         items = list(made.items)
         for _, node, scope in fills:
             items += self.put_in(node, scope, context.depth, context.names if scope is context.scope else None)
-        return Made(made.kind, made.node, context, items=items, fresh=made.fresh, repeated=made.repeated)
+        return Made(
+            made.kind,
+            made.node,
+            Context(made.home, made.scope),
+            spec=made.spec,
+            items=items,
+            fresh=made.fresh,
+            repeated=made.repeated,
+        )
 
     def put_in(
         self,
@@ -885,7 +903,7 @@ class Instances:
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             if method in ("append", "add", "appendleft") and node.args:
                 return self._makes(node.args[0], context)
-            if method in ("insert", "setdefault") and len(node.args) > 1:
+            if method in ("insert", "setdefault", "add_module", "register_module") and len(node.args) > 1:
                 return self._makes(node.args[1], context)
             if method in ("extend", "update") and node.args:
                 return self._elements(node.args[0], context)
@@ -899,12 +917,12 @@ class Instances:
     # ---------------------------------------------------------------- what modules hold
 
     def contents(self, made: Made) -> list[Made]:
-        """The modules that a container such as ``nn.Sequential(...)`` is given, as far as its call tells."""
+        """The modules that a container such as ``nn.Sequential(...)`` is given, as far as that is told."""
         call = made.node
+        found: list[Made] = list(made.items)
         if not isinstance(call, ast.Call):
-            return []
+            return found
         context = Context(made.home, made.scope)
-        found: list[Made] = []
         for argument in call.args:
             if isinstance(argument, ast.Starred):
                 found += made.home._elements(argument.value, context)
@@ -1112,7 +1130,7 @@ def _argument(call: ast.Call, function: FunctionNode, name: str, skip: int = 0) 
 
 def _fillings(scope: Scope) -> Iterator[tuple[str, ast.expr, ast.AST]]:
     """How, what and by which node containers are filled in a scope."""
-    for method in ("append", "extend", "insert", "update", "setdefault", "appendleft", "add"):
+    for method in _FILLING:
         for call in scope.calls.get(method, ()):
             if isinstance(call.func, ast.Attribute):
                 how = "extend" if method in ("extend", "update") else "append"

@@ -7,7 +7,7 @@ import builtins
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from torchlint.program import index
 from torchlint.program.index import FunctionNode, Scope
@@ -321,6 +321,11 @@ class Module:
         from torchlint.program.instances import Instances
 
         return Instances(self)
+
+    @cached_property
+    def memo(self) -> dict[object, Any]:
+        """What rules have worked out about the file, kept for other rules."""
+        return {}
 
     # ---------------------------------------------------------------- classes and functions
 

@@ -99,11 +99,15 @@ class Project:
                 self._kept -= len(module.source.text)
             module.release()
         if self._kept > KEPT_SOURCE:
-            for kept in self._modules.values():
-                if kept is not None:
-                    kept.release()
-            self._modules.clear()
-            self._kept = 0
+            self.close()
+
+    def close(self) -> None:
+        """Take all modules apart; those that are asked for again are read anew."""
+        for kept in self._modules.values():
+            if kept is not None:
+                kept.release()
+        self._modules.clear()
+        self._kept = 0
 
     def _make(self, source: SourceFile) -> Module:
         folder, base = os.path.split(os.path.abspath(source.path or source.filename or "stdin.py"))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchlint.program.classes import ClassInfo
-    from torchlint.program.events import Event
     from torchlint.program.module import FunctionInfo
     from torchlint.torchapi.modules import ModuleSpec
     from torchlint.torchapi.operations import Operation
@@ -346,7 +345,8 @@ class Tensor(Value):
     ``parameter`` (``of`` is the module it belongs to, where known, ``name`` its attribute), ``buffer``, ``batch``
     (``of`` the loader; ``name`` its place in the batch), ``output`` (``of`` the module called), ``loss`` (``of`` the
     criterion), ``factory``, or empty. ``scores`` is what the numbers are, as far as it matters to a loss: ``logits``,
-    ``probabilities`` (softmax), ``log_probabilities``, ``sigmoid``, or None.
+    ``probabilities`` (softmax), ``log_probabilities``, ``sigmoid``, or None. ``module`` is the layer that made it,
+    ``saved`` are the tensors whose memory its backward reads, ``order`` is the trace's count when it was made.
     """
 
     __slots__ = (
@@ -361,8 +361,10 @@ class Tensor(Value):
         "of",
         "op",
         "operation",
+        "order",
         "requires_grad",
         "role",
+        "saved",
         "scores",
         "shape",
     )
@@ -403,6 +405,8 @@ class Tensor(Value):
         self.scores = scores
         self.module = module
         self.arguments = arguments
+        self.saved: tuple[Tensor, ...] = ()
+        self.order = 0
 
     def __repr__(self) -> str:
         facts = [self.role or self.op]
@@ -478,5 +482,3 @@ class State:
         self.data = other.data
         self.dirty |= other.dirty
 
-
-FreedBy = "Event"
