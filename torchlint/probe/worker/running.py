@@ -63,10 +63,11 @@ def train_mode(subject: Subject) -> Iterable[Problem]:
 
 @dataclass
 class Cut:
-    """An operation whose input hung on the graph and whose output doesn't."""
+    """An operation whose input hung on the graph and whose output doesn't; ``behind`` are the ids of the leaves."""
 
     op: Op
     how: str
+    behind: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -118,12 +119,39 @@ class GradTrace(OpTrace):
         if not seen or (op.name in ("size", "shape") or op.code is None):
             return
         made = [tensor for _, tensor in tensors(output)]
+        if len(self.cuts) >= _MAX_CUTS:
+            return
         if op.name in ("item", "tolist", "numpy"):
-            self.cuts.append(Cut(op, _CUTTING[op.name]))
+            self.cuts.append(Cut(op, _CUTTING[op.name], _leaves(args, kwargs)))
         elif made and not any(tensor.requires_grad for tensor in made) and not is_in_place(op.name, kwargs):
             if any(tensor.is_floating_point() for tensor in made) or op.name in _CUTTING:
                 how = _CUTTING.get(op.name, "" if torch.is_grad_enabled() else "no_grad()")
-                self.cuts.append(Cut(op, how or op.name))
+                self.cuts.append(Cut(op, how or op.name, _leaves(args, kwargs)))
+
+
+_MAX_CUTS = 200
+
+
+def _leaves(*values: Any) -> frozenset[int]:
+    """The ids of the leaves that some tensors' graphs hang on."""
+    found: set[int] = set()
+    seen: set[Any] = set()
+    stack: list[Any] = []
+    for _, tensor in tensors(list(values)):
+        if tensor.requires_grad and tensor.grad_fn is None:
+            found.add(id(tensor))
+        elif tensor.grad_fn is not None:
+            stack.append(tensor.grad_fn)
+    while stack:
+        node = stack.pop()
+        if node in seen or len(seen) > 20_000:
+            continue
+        seen.add(node)
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            found.add(id(variable))
+        stack.extend(following for following, _ in node.next_functions if following is not None)
+    return frozenset(found)
 
 
 @dataclass

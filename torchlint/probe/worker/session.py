@@ -26,6 +26,17 @@ from .table import layer_table
 
 from . import (  # noqa: F401, I001  isort: skip  (each registers its checks; this is the order they run in)
     running,
+    state,
+    devices,
+    precision,
+    batches,
+    gradients,
+    training,
+    functions,
+    memory,
+    exporting,
+    checkpoints,
+    datasets,
 )
 
 
@@ -215,10 +226,11 @@ class Session:
             except BaseException as error:
                 status, reason = "error", f"the check itself failed: {describe(error)}"
                 self.channel.send("trouble", target=label, code=code, text=_traceback(error))
+            reason = reason or subject.memo.get(f"said:{code}", "")
             problems, same = _unreported(subject, code, problems)
             if problems or same:
                 status = "failed"
-                reason = "" if problems else f"the same fault as {same}"
+                reason = reason if problems else f"the same fault as {same}"
             self._tell(label, code, status, problems, reason, time.perf_counter() - started)
             if code == "TP103" and status == "failed":
                 blocked = "forward fails (TP103)"

@@ -157,6 +157,7 @@ class OpTrace(torch.overrides.TorchFunctionMode):
         self.layers = layers
         self.count = 0
         self.failed: Op | None = None
+        self.failed_args: tuple[Any, Any] = ((), {})
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -170,7 +171,7 @@ class OpTrace(torch.overrides.TorchFunctionMode):
             output = func(*args, **kwargs)
         except BaseException:
             if self.failed is None:
-                self.failed = op
+                self.failed, self.failed_args = op, (args, kwargs)
             raise
         self.after(op, args, kwargs, output, seen)
         return output
