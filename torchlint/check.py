@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from torchlint.finding import Applicability, Edit, Finding, Fix, Position, RuleInfo, Severity
-from torchlint.program.classes import ClassInfo, is_super_call
+from torchlint.program.classes import AttributeUse, ClassInfo, is_super_call
 from torchlint.program.index import Scope
 from torchlint.program.instances import Instances, Made
 from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
+from torchlint.torchapi import operations
 from torchlint.torchapi.modules import module_class
 
 __all__ = [
     "AnyClass",
     "Applicability",
     "Assigned",
+    "AttributeUse",
     "Check",
     "ClassInfo",
     "DatasetClass",
@@ -42,6 +44,7 @@ __all__ = [
     "is_super_call",
     "module_class",
     "on",
+    "operations",
 ]
 
 

@@ -1,0 +1,389 @@
+"""Modules and parameters that a class keeps in plain lists and dicts, where nn.Module doesn't see them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from torchlint.check import AttributeUse, ClassInfo, Fix, FunctionInfo, Made, Scope, module_class
+from torchlint.source.edits import Edits, name_for, replace, safe, surround
+
+REGISTERING = ("add_module", "register_module", "register_parameter", "setattr", "__setattr__")
+_BY_HAND = frozenset(
+    {
+        *("parameters", "named_parameters", "modules", "named_modules", "children", "named_children", "_apply"),
+        *("__setattr__", "_named_members"),
+    }
+)
+"""Methods whose override means that a class sees to its members itself."""
+
+_HARMLESS = frozenset(
+    f"builtins.{name}"
+    for name in (
+        *("len", "enumerate", "zip", "reversed", "range", "iter", "list", "tuple", "sorted", "sum", "next", "max"),
+        *("isinstance", "print", "str", "repr", "map", "filter", "any", "all", "id", "type", "min", "set", "bool"),
+    )
+)
+_LIST_METHODS = frozenset({"append", "extend", "insert", "pop"})
+_DICT_METHODS = frozenset({"items", "keys", "values", "pop", "clear", "update"})
+
+
+class PlainContainer:
+    """``self.<name>`` holding a plain list or dict with modules or parameters that are registered nowhere.
+
+    ``kind`` is ``sequence`` or ``mapping``, ``leaves`` the unregistered elements.
+    """
+
+    __slots__ = ("cls", "kind", "leaves", "made", "name", "use")
+
+    def __init__(self, cls: ClassInfo, name: str, use: AttributeUse, made: Made, leaves: list[Made]) -> None:
+        self.cls = cls
+        self.name = name
+        self.use = use
+        self.made = made
+        self.kind = made.kind
+        self.leaves = leaves
+
+    @property
+    def what(self) -> str:
+        """The classes of the elements, for a message."""
+        names = list(dict.fromkeys(leaf.name for leaf in self.leaves if leaf.name))
+        if not names:
+            return "its modules"
+        return f"its {names[0]}" if len(names) == 1 else f"its {', '.join(names[:-1])} and {names[-1]}"
+
+
+def plain_containers(cls: ClassInfo) -> list[PlainContainer]:
+    """All of a module class; worked out once for the rules that ask."""
+    memo = cls.module.memo
+    key = ("plain containers", cls.node)
+    if key not in memo:
+        memo[key] = list(_find(cls))
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _find(cls: ClassInfo) -> Iterator[PlainContainer]:
+    candidates = [found for name in cls.written_attributes if (found := _candidate(cls, name))]
+    if not candidates or any(cls.method(name) is not None for name in _BY_HAND):
+        return
+    registered = _registered(cls, {name for name, _, _ in candidates})
+    if registered is None:
+        return
+    for name, use, made in candidates:
+        leaves = [leaf for leaf in made.leaves() if id(leaf.node) not in registered]
+        leaves = [leaf for leaf in leaves if leaf.kind == "module" or (leaf.kind == "parameter" and leaf.fresh)]
+        if not leaves or not _is_read(cls, name):
+            continue
+        if not _is_hidden_on_purpose(cls, name, made) and not _escapes(cls, name, use):
+            yield PlainContainer(cls, name, use, made, leaves)
+
+
+def _is_read(cls: ClassInfo, name: str) -> bool:
+    """Whether anything but ``__init__`` looks at the attribute: what only helps to build isn't part of the module."""
+    if any(use.method.name != "__init__" for use in cls.reads(name)):
+        return True
+    return any(
+        re.search(rf"\.{name}\b", line) and not line.lstrip().startswith(("import ", "from ", "#"))
+        for line in _lines_outside(cls)
+    )
+
+
+def _lines_outside(cls: ClassInfo) -> Iterator[str]:
+    lines = cls.module.source.lines
+    init = cls.methods.get("__init__")
+    if init is None:
+        yield from lines
+    else:
+        yield from lines[: init.node.lineno - 1]
+        yield from lines[init.node.end_lineno or 0 :]
+
+
+def _candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | None:
+    """The first plain container with a module or parameter that ``self.<name>`` is bound to, if nothing else is."""
+    if name in cls.methods:
+        return None
+    found: tuple[str, AttributeUse, Made] | None = None
+    instances = cls.module.instances
+    fills = instances.fills(cls.scope).get(name, ())
+    for use in cls.writes(name):
+        value = use.value
+        if value is None:
+            if isinstance(use.method.parents.get(use.node), (ast.AugAssign, ast.Delete)):
+                continue
+            return None
+        for made in instances.makes(value, use.scope):
+            if made.kind in ("sequence", "mapping"):
+                filled = instances.filled(made, fills, use.scope)
+                if found is None and any(leaf.kind in ("module", "parameter") for leaf in filled.leaves()):
+                    found = (name, use, filled)
+            elif made.kind not in ("none", "plain"):
+                return None
+    return found
+
+
+def _registered(cls: ClassInfo, listed: set[str]) -> set[int] | None:
+    """The expressions that make what the class registers; None where something unknown is registered by name.
+
+    ``listed`` are the attributes that are plain containers.
+    """
+    instances = cls.module.instances
+    found: set[int] = set()
+
+    def take(made: Made, depth: int = 6) -> None:
+        if made.kind in ("module", "parameter") and id(made.node) not in found and depth:
+            found.add(id(made.node))
+            for inner in instances.contents(made):
+                for leaf in inner.leaves():
+                    take(leaf, depth - 1)
+
+    for base in (cls, *cls.ancestors()):
+        home = base.module.instances
+        for made in home.kept(base):
+            take(made)
+        for call, scope in home.registrations(base):
+            if isinstance(call.func, ast.Name) and not _is_on_self(call, scope):
+                continue
+            value = call.args[-1] if call.args else None
+            if value is not None and any(m.kind == "unknown" for m in home.makes(value, scope)):
+                return None
+        for name, fills in home.fills(base.scope).items():
+            for _, node, scope in () if name in listed else fills:
+                for made in home.put_in(node, scope):
+                    take(made)
+        for call, scope in base.scope.all_calls("__init__"):
+            for argument in call.args:
+                inner = argument.value if isinstance(argument, ast.Starred) else argument
+                for made in home.makes(inner, scope):
+                    for leaf in made.leaves():
+                        take(leaf)
+    return found
+
+
+def _is_on_self(call: ast.Call, scope: Scope) -> bool:
+    return bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id == scope.self_name
+
+
+def _is_hidden_on_purpose(cls: ClassInfo, name: str, made: Made) -> bool:
+    """Whether this is the known idiom to hide a module: one in a list or tuple, read as ``self.x[0]`` alone."""
+    node = made.node
+    if not isinstance(node, (ast.List, ast.Tuple)) or len(node.elts) != 1:
+        return False
+    if isinstance(node.elts[0], ast.Name) and not all(leaf.fresh for leaf in made.leaves()):
+        return True
+    reads = cls.reads(name)
+    return bool(reads) and all(_is_first_item(use) for use in reads)
+
+
+def _is_first_item(use: AttributeUse) -> bool:
+    parent = use.method.parents.get(use.node)
+    return (
+        isinstance(parent, ast.Subscript)
+        and isinstance(parent.slice, ast.Constant)
+        and parent.slice.value == 0
+        and isinstance(parent.ctx, ast.Load)
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- escapes
+
+
+def _escapes(cls: ClassInfo, name: str, use: AttributeUse) -> bool:
+    """Whether the container, or the local it was made as, is handed to something that may register what it holds."""
+    if any(_is_handed_over(read.node, read.scope, read.method, cls) for read in cls.reads(name)):
+        return True
+    if isinstance(use.value, ast.Name) and _local_escapes(use.value.id, use, cls):
+        return True
+    for _, node, scope in cls.module.instances.fills(cls.scope).get(name, ()):
+        for argument in node.args if isinstance(node, ast.Call) else [getattr(node, "value", None)]:
+            if isinstance(argument, ast.Name) and scope.self_name is not None:
+                method = _method_of(scope, cls)
+                if _name_is_handed_over(argument.id, argument, scope, method, cls):
+                    return True
+    return False
+
+
+def _method_of(scope: Scope, cls: ClassInfo) -> Scope:
+    while scope.parent is not None and scope.parent is not cls.scope:
+        scope = scope.parent
+    return scope
+
+
+def _local_escapes(local: str, use: AttributeUse, cls: ClassInfo) -> bool:
+    return _name_is_handed_over(local, None, use.scope, use.method, cls)
+
+
+def _name_is_handed_over(local: str, but: ast.AST | None, scope: Scope, method: Scope, cls: ClassInfo) -> bool:
+    uses = (n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and n.id == local and n is not but)
+    return any(isinstance(use.ctx, ast.Load) and _is_handed_over(use, scope, method, cls) for use in uses)
+
+
+def _is_handed_over(node: ast.AST, scope: Scope, method: Scope, cls: ClassInfo) -> bool:
+    """Whether an expression is an argument of a call that could register it somewhere."""
+    parents = method.parents
+    while True:
+        parent = parents.get(node)
+        if isinstance(parent, (ast.Starred, ast.keyword, ast.List, ast.Tuple, ast.IfExp, ast.BinOp, ast.BoolOp)):
+            node = parent
+            continue
+        if isinstance(parent, ast.Call) and node is not parent.func:
+            harmless = _is_harmless(parent, scope, cls)
+            if harmless is None:
+                node = parent
+                continue
+            return not harmless
+        return False
+
+
+def _is_harmless(call: ast.Call, scope: Scope, cls: ClassInfo) -> bool | None:
+    """Whether a call surely registers nothing that it is given; None where it passes it on as its result."""
+    func = call.func
+    if isinstance(func, ast.Attribute):
+        if func.attr in ("append", "extend", "insert", "appendleft", *REGISTERING):
+            return True  # what these register was looked at before
+        if isinstance(func.value, ast.Name) and func.value.id == scope.self_name:
+            method = cls.method(func.attr)
+            return method is not None and _registers_nothing(method)
+    name = cls.module.qualname(func, scope)
+    if name in _HARMLESS:
+        return None if name in ("builtins.list", "builtins.tuple", "builtins.reversed", "builtins.iter") else True
+    if name == "builtins.setattr":
+        return True
+    definition = cls.module.definition(func, scope)
+    if isinstance(definition, FunctionInfo):
+        return _registers_nothing(definition)
+    return name is not None and name.startswith("torch.") and not name.startswith(("torch.nn.", "torch.optim."))
+
+
+def _registers_nothing(function: FunctionInfo) -> bool:
+    for each in function.scope.walk():
+        if any(name in each.calls for name in (*REGISTERING, "ModuleList", "ModuleDict", "Sequential", "__init__")):
+            return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------- the fix
+
+
+def wrapped(found: PlainContainer, container: str) -> Fix | None:
+    """Make a plain container one of torch's (``torch.nn.ModuleList``), together with the lists inside it."""
+    cls, value = found.cls, found.use.value
+    if value is None or len(cls.writes(found.name)) - _augmented(found) != 1 or not _is_used_plainly(found):
+        return None
+    kinds = {"parameter"} if "Parameter" in container else {"module"}
+    fills = cls.module.instances.fills(cls.scope).get(found.name, ())
+    if not all(leaf.kind in kinds for leaf in found.made.leaves()):
+        return None
+    source = cls.module.source
+    spelling = name_for(source, container, value)
+    if spelling is None:
+        return None
+    name = container.rpartition(".")[2]
+    if found.kind == "mapping":
+        if not _keys_are_names([value, *(node for _, node, _ in fills)]):
+            return None
+        return safe(f"Use nn.{name}", _wrap(found, value, spelling.spelling), spelling.edits or None)
+    nested: list[ast.expr] = []
+    for holder in (value, *(node for _, node, _ in fills)):
+        inner = list(_inner_lists(holder))
+        if any(each is None for each in inner):
+            return None
+        nested += [each for each in inner if each is not None]
+    if any(made.kind == "sequence" for made in found.made.items) and not nested:
+        return None
+    if nested and "Parameter" in container:
+        return None
+    parts: list[Edits | None] = [_wrap(found, each, spelling.spelling) for each in (value, *nested)]
+    return safe(f"Use nn.{name}", *parts, *([spelling.edits] if spelling.edits else ()))
+
+
+def _augmented(found: PlainContainer) -> int:
+    return sum(isinstance(use.method.parents.get(use.node), ast.AugAssign) for use in found.cls.writes(found.name))
+
+
+def _is_used_plainly(found: PlainContainer) -> bool:
+    """Whether nothing is asked of the container that torch's one can't do."""
+    methods = _LIST_METHODS if found.kind == "sequence" else _DICT_METHODS
+    for read in found.cls.reads(found.name):
+        parent = read.method.parents.get(read.node)
+        if isinstance(parent, ast.Attribute) and parent.attr not in methods:
+            return False
+        if isinstance(parent, (ast.BinOp, ast.Compare)) and not _is_membership(parent):
+            return False
+        if isinstance(parent, ast.Call):
+            name = found.cls.module.qualname(parent.func, read.scope)
+            if name == "builtins.isinstance":
+                return False
+        if (
+            isinstance(parent, ast.Subscript)
+            and isinstance(parent.slice, ast.Slice)
+            and isinstance(parent.ctx, ast.Store)
+        ):
+            return False
+    return True
+
+
+def _is_membership(node: ast.AST) -> bool:
+    return isinstance(node, ast.Compare) and all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
+
+
+def _inner_lists(holder: ast.AST) -> Iterator[ast.expr | None]:
+    """The list displays inside a list, None for a nested list that is made elsewhere."""
+    if isinstance(holder, ast.Call):
+        method = holder.func.attr if isinstance(holder.func, ast.Attribute) else ""
+        if method in ("append", "insert") and holder.args:
+            holder = holder.args[-1]
+            if isinstance(holder, (ast.List, ast.Tuple, ast.ListComp)):
+                yield holder
+                yield from _inner_lists(holder)
+        return
+    elements: Iterable[ast.expr] = ()
+    if isinstance(holder, (ast.List, ast.Tuple)):
+        elements = holder.elts
+    elif isinstance(holder, (ast.ListComp, ast.GeneratorExp)):
+        elements = [holder.elt]
+    for element in elements:
+        if isinstance(element, (ast.List, ast.Tuple, ast.ListComp)):
+            yield element
+            yield from _inner_lists(element)
+
+
+def _keys_are_names(holders: Sequence[ast.AST]) -> bool:
+    """Whether all keys are strings that nn.ModuleDict takes: no dots, no names that every module has."""
+    container = module_class("torch.nn.ModuleDict")
+    for holder in holders:
+        for key in _keys(holder):
+            if isinstance(key, ast.JoinedStr):
+                if any(isinstance(v, ast.Constant) and "." in str(v.value) for v in key.values):
+                    return False
+                continue
+            text = key.value if isinstance(key, ast.Constant) else None
+            if not isinstance(text, str) or not text or "." in text:
+                return False
+            if container is None or container.has_attribute(text):
+                return False
+    return True
+
+
+def _keys(holder: ast.AST) -> Iterator[ast.expr | None]:
+    if isinstance(holder, ast.Dict):
+        yield from holder.keys
+    elif isinstance(holder, ast.DictComp):
+        yield holder.key
+    elif isinstance(holder, ast.Assign):
+        for target in holder.targets:
+            if isinstance(target, ast.Subscript):
+                yield target.slice
+    elif isinstance(holder, ast.Call) and (holder.args or holder.keywords):
+        yield None
+
+
+def _wrap(found: PlainContainer, node: ast.expr, spelling: str) -> Edits | None:
+    source = found.cls.module.source
+    segment = source.segment(node)
+    empty = segment in ("[]", "()", "{}") or (isinstance(node, ast.Call) and not node.args and not node.keywords)
+    if empty:
+        return replace(source, node, f"{spelling}()")
+    if isinstance(node, ast.Tuple) and not segment.startswith("("):
+        return surround(source, node, f"{spelling}((", "))")
+    return surround(source, node, f"{spelling}(", ")")
