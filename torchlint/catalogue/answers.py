@@ -9,6 +9,7 @@ space: a cause that fits comes first. ``rank`` prefers an answer to others that 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,11 +107,9 @@ def _in_file(text: str, speak_of: dict[str, list[str]]) -> Iterator[Answer]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib.loads(text)
+    toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    parsed: dict[str, Any] = toml.loads(text)
+    return parsed
 
 
 def _answer(entry: dict[str, Any], ids: tuple[str, ...], unread: str) -> Answer:

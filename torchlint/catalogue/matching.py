@@ -69,7 +69,9 @@ def match(transcript: Transcript) -> list[Match]:
     kept: list[_Found] = []
     for found in ranked:
         # What is recognised by a part of a better match's words says nothing of its own.
-        if not any(other.segment == found.segment and other.start <= found.start and found.end <= other.end for other in kept):
+        if not any(
+            other.segment == found.segment and other.start <= found.start and found.end <= other.end for other in kept
+        ):
             kept.append(found)
     return [Match(found.answer, MESSAGE if found.score >= SURE else GUESS, min(found.score, 1.0)) for found in kept]
 

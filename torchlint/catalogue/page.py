@@ -22,8 +22,8 @@ _WORDS = {
         "causes": "Usual causes, the likeliest first",
         "tell": "how to tell: ",
         "found": "Found by",
-        "nothing_found": "only by running: nothing in source tells",
-        "doctor": "torchlint doctor judges the installation",
+        "nothing_found": "nothing: source does not tell",
+        "doctor": "judges the installation",
         "reference": "Reference",
         "also": "Also fits",
         "nearest": "Nearest entries",
@@ -33,7 +33,7 @@ _WORDS = {
         "fixable": "`torchlint explain --fix` applies this fix",
         "unsafe": "`torchlint explain --fix --unsafe-fixes` applies this fix",
         "elsewhere": "not at the line that failed, but in the same program",
-        "nothing": "torchlint knows nothing like this. Paste the last lines of the traceback, or describe what you see.",
+        "nothing": "torchlint knows nothing like this. Paste the last lines of the traceback, or say what you see.",
         "more": "`torchlint explain {id}` says more",
     },
     "zh": {
@@ -43,8 +43,8 @@ _WORDS = {
         "causes": "常见原因（最可能的在前）",
         "tell": "如何判断：",
         "found": "可由以下检查发现",
-        "nothing_found": "只能通过运行发现，源码里看不出来",
-        "doctor": "torchlint doctor 会检查安装环境",
+        "nothing_found": "没有：源码里看不出来",
+        "doctor": "检查安装环境",
         "reference": "参考",
         "also": "也可能是",
         "nearest": "最接近的条目",
@@ -108,7 +108,8 @@ class Page:
         answer, raised = best.answer, explanation.transcript.raised
         if best.basis in (GUESS, WORDS):
             yield paint(self.word("guess" if best.basis == GUESS else "words"), "yellow", self.color)
-        yield f"{paint(answer.ids[0], 'cyan', self.color)}  {paint(answer.title.said(self.language), 'bold', self.color)}"
+        title = paint(answer.title.said(self.language), "bold", self.color)
+        yield f"{paint(answer.ids[0], 'cyan', self.color)}  {title}"
         if raised and best.basis != NAMED:
             yield from self._wrapped(printable(raised.first_line), "  ")
         if explanation.places:
@@ -158,12 +159,16 @@ class Page:
                 yield ""
 
     def _found_by(self, answer: Answer) -> Iterator[str]:
-        parts = [f"{code} {code_names()[code][0]}" for code in answer.checks]
-        parts += [f"torchlint probe: {code} {code_names()[code][0]}" for code in answer.probe]
-        if answer.doctor:
-            parts.append(self.word("doctor"))
         yield self._heading("found")
-        yield from self._wrapped(", ".join(parts) or self.word("nothing_found"), "  ")
+        for tool, codes in (("torchlint check", answer.checks), ("torchlint probe", answer.probe)):
+            if codes:
+                # A code and its name stay on one line.
+                named = ", ".join(f"{code}\xa0{code_names()[code][0]}" for code in codes)
+                yield from (line.replace("\xa0", " ") for line in self._wrapped(f"{tool}: {named}", "    ", "  "))
+        if answer.doctor:
+            yield f"  torchlint doctor: {self.word('doctor')}"
+        if not (answer.checks or answer.probe or answer.doctor):
+            yield f"  {self.word('nothing_found')}"
         yield ""
 
     def _others(self, explanation: Explanation) -> Iterator[str]:

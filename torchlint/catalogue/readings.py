@@ -145,7 +145,9 @@ def _broadcast(flat: str) -> Iterator[Reading]:
             f"In dimension {dimension} the left operand has {first} and the right one {second}; neither is 1.",
             f"在第 {dimension} 维，左边是 {first}，右边是 {second}，都不是 1。",
         )
-    found = re.search(r"expandedsizeofthetensor\((\d+)\)mustmatchtheexistingsize\((\d+)\)atnon-singletondimension(\d+)", flat)
+    found = re.search(
+        r"expandedsizeofthetensor\((\d+)\)mustmatchtheexistingsize\((\d+)\)atnon-singletondimension(\d+)", flat
+    )
     if found:
         target, existing, dimension = found.groups()
         yield Reading(
@@ -164,13 +166,15 @@ def _view(flat: str) -> Iterator[Reading]:
     if not known:
         return
     yield Reading(
-        f"The tensor holds {total} values; the given sizes make {known}{' times a whole number' if -1 in shape else ''}.",
+        f"The tensor holds {total} values; the given sizes make {known}"
+        f"{' times a whole number' if -1 in shape else ''}.",
         f"张量里有 {total} 个值；给定的尺寸乘起来是{f' {known} 的整数倍' if -1 in shape else f' {known}'}。",
     )
     rest = known // shape[0] if shape[0] > 0 else known
     if shape[0] > 0 and total % rest == 0 and -1 not in shape:
         yield Reading(
-            f"With the other sizes kept, the first would be {total // rest} and not {shape[0]}: use x.size(0) or -1 if it is the batch.",
+            f"With the other sizes kept, the first would be {total // rest} and not {shape[0]}: "
+            "use x.size(0) or -1 if it is the batch.",
             f"其余尺寸不变时，第一维应是 {total // rest} 而不是 {shape[0]}：如果它是批次，请用 x.size(0) 或 -1。",
         )
     if shape[0] > 1 and total % shape[0] == 0 and len(shape) == 2:
@@ -183,7 +187,8 @@ def _view(flat: str) -> Iterator[Reading]:
 @_reads("conv-channels")
 def _channels(flat: str) -> Iterator[Reading]:
     found = re.search(
-        r"Given(groups|transposed)=(\d+).*?weightofsize\[([\d,]+)\],expectedinput\[([\d,]+)\]tohave(\d+)channels,butgot(\d+)", flat
+        r"Given(groups|transposed)=(\d+).*?weightofsize\[([\d,]+)\],expectedinput\[([\d,]+)\]tohave(\d+)channels,butgot(\d+)",
+        flat,
     )
     if found:
         weight, shape = _sizes(found[3]), _sizes(found[4])
@@ -191,7 +196,8 @@ def _channels(flat: str) -> Iterator[Reading]:
         outputs = weight[1] if found[1] == "transposed" else weight[0]
         kind = f"Conv{'Transpose' if found[1] == 'transposed' else ''}{len(weight) - 2}d"
         yield Reading(
-            f"The layer is nn.{kind}({wanted}, {outputs}, ...) and takes {wanted} channels; the input {_spelt(shape)} has {got}.",
+            f"The layer is nn.{kind}({wanted}, {outputs}, ...) and takes {wanted} channels; "
+            f"the input {_spelt(shape)} has {got}.",
             f"这一层是 nn.{kind}({wanted}, {outputs}, ...)，需要 {wanted} 个通道；输入 {_spelt(shape)} 有 {got} 个。",
             rf"{kind}\(\s*(?:in_channels\s*=\s*)?{wanted}\s*,",
         )
@@ -232,7 +238,8 @@ def _cat(flat: str) -> Iterator[Reading]:
     if found:
         dimension, wanted, got, number = found.groups()
         yield Reading(
-            f"They are joined along dimension {dimension}; tensor number {number} of the list (from 0) has {got} where the first has {wanted}.",
+            f"They are joined along dimension {dimension}; tensor number {number} of the list (from 0) has {got} "
+            f"where the first has {wanted}.",
             f"沿第 {dimension} 维拼接；列表中第 {number} 个张量（从 0 数）是 {got}，而第一个是 {wanted}。",
         )
     found = re.search(r"exceptindimension(\d+)\.Got(\d+)and(\d+)indimension(\d+)", flat)
@@ -261,7 +268,9 @@ def _hidden(flat: str) -> Iterator[Reading]:
     if not found:
         return
     wanted, got = _sizes(found[1]), _sizes(found[2])
-    names = (("layers times directions", "层数乘方向数"), ("batch", "批大小"), ("hidden size", "隐藏维"))[-len(wanted) :]
+    names = (("layers times directions", "层数乘方向数"), ("batch", "批大小"), ("hidden size", "隐藏维"))[
+        -len(wanted) :
+    ]
     for name, expected, given in zip(names, wanted, got, strict=False):
         if expected != given:
             yield Reading(
@@ -360,7 +369,8 @@ def _loss_sizes(flat: str) -> Iterator[Reading]:
     together = _broadcast_of(target, output)
     if together and together not in (target, output):
         yield Reading(
-            f"{_spelt(output)} against {_spelt(target)} would broadcast to {_spelt(together)}: every prediction with every target.",
+            f"{_spelt(output)} against {_spelt(target)} would broadcast to {_spelt(together)}: "
+            "every prediction with every target.",
             f"{_spelt(output)} 与 {_spelt(target)} 会广播成 {_spelt(together)}：每个预测对每个标签。",
         )
     if output == [*target, 1]:
@@ -404,7 +414,8 @@ _WEIGHT_OPERATIONS = ("T", "AsStrided", "Transpose")
 @_reads("inplace-breaks-backward")
 def _changed(flat: str) -> Iterator[Reading]:
     found = re.search(
-        r"\[torch\.[\w.]*Tensor\[?([\d,]*)\]?\](?:,whichisoutput(\d+)of(\w+?)(?:Backward\d*)?)?,isatversion(\d+);expectedversion(\d+)", flat
+        r"\[torch\.[\w.]*Tensor\[?([\d,]*)\]?\](?:,whichisoutput(\d+)of(\w+?)(?:Backward\d*)?)?,isatversion(\d+);expectedversion(\d+)",
+        flat,
     )
     if not found:
         return
@@ -516,7 +527,8 @@ def _gone(flat: str) -> Iterator[Reading]:
     found = re.search(r"Can'tgetattribute'(\w+)'on<module'([\w.]+)'", flat)
     if found:
         yield Reading(
-            f"The file looks for a class {found[1]} in the module {found[2]}.", f"文件要在模块 {found[2]} 里找类 {found[1]}。"
+            f"The file looks for a class {found[1]} in the module {found[2]}.",
+            f"文件要在模块 {found[2]} 里找类 {found[1]}。",
         )
     found = re.search(r"Nomodulenamed'([\w.]+)'", flat)
     if found:
@@ -530,7 +542,9 @@ def _gone(flat: str) -> Iterator[Reading]:
 def _devices(flat: str) -> Iterator[Reading]:
     found = re.search(r"foundatleasttwodevices,([\w:]+?)and([\w:]+?)!", flat)
     if found:
-        yield Reading(f"One tensor is on {found[1]} and another on {found[2]}.", f"一个张量在 {found[1]}，另一个在 {found[2]}。")
+        yield Reading(
+            f"One tensor is on {found[1]} and another on {found[2]}.", f"一个张量在 {found[1]}，另一个在 {found[2]}。"
+        )
     found = re.search(r"forargument(?:#\d'(\w+)'|(\w+?))inmethod(?:wrapper_)?(?:CUDA_*)?(\w+)", flat)
     if found:
         name = found[1] or found[2]
@@ -560,7 +574,7 @@ def _memory(flat: str) -> Iterator[Reading]:
 
 
 def _bytes(number: str, unit: str) -> float:
-    return float(number) * 1024 ** "KMG".index(unit)
+    return float(number) * {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30}[unit]
 
 
 @_reads("worker-envelope")
@@ -568,7 +582,8 @@ def _inside(flat: str) -> Iterator[Reading]:
     found = re.search(r"Caught(\w+?)inDataLoaderworkerprocess(\d+)", flat)
     if found:
         yield Reading(
-            f"What happened is a {found[1]}, in worker {found[2]}.", f"真正发生的是 {found[1]}，在 {found[2]} 号工作进程里。"
+            f"What happened is a {found[1]}, in worker {found[2]}.",
+            f"真正发生的是 {found[1]}，在 {found[2]} 号工作进程里。",
         )
 
 

@@ -152,7 +152,7 @@ _FRAMES = (
 _ARROW = re.compile(r"\s*(?:-+>|❱)\s*(\d+)\s?(.*)$")
 _TYPE = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
 _ERROR = re.compile(
-    rf"(?P<indent>\s*)(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
+    r"(?P<indent>\s*)(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
     r"(?:Error|Exception|Warning|Interrupt|Exit|Unsupported|Iteration|Failed|Failure|Timeout|Violation|Node)"
     r"|(?:[A-Za-z_]\w*\.)+(?:Unsupported|Empty|Full))(?::\s?(?P<message>.*)|\s*)$"
 )
@@ -206,7 +206,9 @@ class _Reader:
         if self._current is not None:
             # Inside a message only a line that can be nothing else begins another error.
             found = _ERROR.match(line)
-            return found if found and not found["indent"] and found["message"] is not None and self._after_gap() else None
+            return (
+                found if found and not found["indent"] and found["message"] is not None and self._after_gap() else None
+            )
         found = _ERROR.match(line)
         if found is None and self._in_traceback and self._frames and line[:1].strip():
             found = _ANY_ERROR.match(line)
@@ -250,7 +252,9 @@ class _Reader:
         last = self._frames[-1]
         arrow = _ARROW.match(line)
         if arrow:
-            self._frames[-1] = Frame(last.path, last.row or int(arrow[1]), last.function, arrow[2].strip() or last.source)
+            self._frames[-1] = Frame(
+                last.path, last.row or int(arrow[1]), last.function, arrow[2].strip() or last.source
+            )
             return True
         if line.strip() and line[0] in " \t" and not _ERROR.match(line):
             if not last.source and not re.match(r"\s*\d+\s|\s*[\^~]+\s*$", line):
@@ -267,5 +271,7 @@ def _frame(line: str) -> Frame | None:
         if found:
             groups = found.groupdict()
             path = groups.get("path") or f"<cell {groups['row']}>"
-            return Frame(path, int(groups.get("row") or 0) if "path" in groups else 0, (groups.get("function") or "").strip())
+            return Frame(
+                path, int(groups.get("row") or 0) if "path" in groups else 0, (groups.get("function") or "").strip()
+            )
     return None

@@ -16,44 +16,64 @@ from functools import cache
 from torchlint.catalogue.answers import Answer, all_answers
 from torchlint.catalogue.matching import GUESS, WORDS, Match
 
-LIKELY = 0.5
+LIKELY = 0.45
 """The score from which a description counts as understood; what is nearest below it is a guess."""
 
 NEAR = 0.2
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
 _LATIN = re.compile(r"[a-z0-9_]+")
 _STOP = frozenset(
-    "a an the is are was be been being am i my me we our it its this that these those of in on at to for from with and or "
-    "but as by if so do does did doesn t s don not no when while after before why how what which there here have has had "
-    "get gets getting got can could should would will just very really too than then some any all always still also "
-    "pytorch torch python error please help".split()
+    """
+    a an the is are was be been being am i my me we our it its this that these those of in on at to for from with and or
+    but as by if so do does did doesn t s don not no when while after before why how what which there here have has had
+    get gets getting got can could should would will just very really too than then some any all always still also
+    pytorch torch python error please help
+    """.split()
 )
-_ALIKE = {
-    "acc": "accuracy", "accuracies": "accuracy", "val": "validation", "valid": "validation", "eval": "evaluation",
-    "evaluate": "evaluation", "evaluating": "evaluation", "evaluated": "evaluation", "test": "validation",
-    "testing": "validation", "cuda": "gpu", "gpus": "gpu", "graphics": "gpu", "vram": "memory", "oom": "memory",
-    "losses": "loss", "cost": "loss", "train": "training", "trains": "training", "trained": "training",
-    "learns": "learn", "learning": "learn", "decreasing": "fall", "decrease": "fall", "decreases": "fall",
-    "drop": "fall", "drops": "fall", "dropping": "fall", "falls": "fall", "falling": "fall", "reduce": "fall",
-    "goes": "become", "turns": "become", "becomes": "become", "went": "become", "becoming": "become",
-    "constant": "same", "stuck": "stays", "stay": "stays", "stuck_at": "stays", "plateau": "stays", "remains": "stays",
-    "nans": "nan", "inf": "nan", "infinity": "nan", "random": "chance", "guessing": "chance", "guess": "chance",
-    "worse": "bad", "poor": "bad", "lower": "bad", "different": "differ", "differs": "differ", "difference": "differ",
-    "forgot": "missing", "forgotten": "missing", "missed": "missing", "onnx": "export", "exported": "export",
-    "exporting": "export", "hang": "hangs", "hanging": "hangs", "freezes": "hangs", "frozen": "freezing",
-    "freeze": "freezing", "slower": "slow", "slowly": "slow", "increase": "grow", "increases": "grow",
-    "increasing": "grow", "growing": "grow", "grows": "grow", "rises": "grow", "leak": "grow", "doubles": "double",
-    "duplicate": "repeats", "duplicates": "repeats", "duplicated": "repeats", "repeated": "repeats", "worker": "workers",
-    "dataloader": "workers", "num_workers": "workers", "explode": "exploding", "explodes": "exploding",
-    "exploded": "exploding", "explosion": "exploding", "vanish": "vanishing", "vanishes": "vanishing",
-}  # fmt: skip
-# Words of Chinese questions that mean the same here.
-_SAME_IN_CHINESE = (
-    ("损失函数", "损失"), ("loss", "损失"), ("nan", "NaN"), ("不收敛", "不下降"), ("不降低", "不下降"), ("不减小", "不下降"),
-    ("降不下去", "不下降"), ("下不去", "不下降"), ("测试集", "验证集"), ("测试", "验证"), ("精度", "准确率"), ("正确率", "准确率"), ("显卡", "GPU"),
-    ("内存不足", "显存不足"), ("爆显存", "显存不足"), ("显存爆", "显存不足"), ("卡死", "卡住"), ("挂起", "卡住"), ("很差", "差"),
-    ("更差", "差"), ("变差", "差"), ("导出后", "导出的模型"), ("部署后", "上线后"),
-)  # fmt: skip
+_SAME = {
+    "accuracy": "acc accuracies",
+    "bad": "worse poor lower",
+    "become": "goes turns becomes went becoming",
+    "chance": "random guessing guess",
+    "differ": "different differs difference",
+    "double": "doubles",
+    "evaluation": "eval evaluate evaluating evaluated",
+    "exploding": "explode explodes exploded explosion",
+    "export": "onnx exported exporting",
+    "fall": "decreasing decrease decreases drop drops dropping falls falling reduce",
+    "freezing": "frozen freeze",
+    "gpu": "cuda gpus graphics",
+    "grow": "increase increases increasing growing grows rises leak",
+    "hangs": "hang hanging freezes",
+    "learn": "learns learning",
+    "loss": "losses cost",
+    "memory": "vram oom",
+    "missing": "forgot forgotten missed",
+    "nan": "nans inf infinity",
+    "repeats": "duplicate duplicates duplicated repeated",
+    "same": "constant",
+    "slow": "slower slowly",
+    "stays": "stuck stay plateau remains",
+    "training": "train trains trained",
+    "validation": "val valid test testing",
+    "vanishing": "vanish vanishes",
+    "workers": "worker dataloader num_workers",
+}
+_ALIKE = {word: same for same, words in _SAME.items() for word in words.split()}
+# The same for Chinese, and words that only make a question of it.
+_SAME_IN_CHINESE = {
+    "损失": ("损失函数", "loss"),
+    "不下降": ("不收敛", "不降低", "不减小", "降不下去", "下不去"),
+    "验证": ("测试",),
+    "准确率": ("精度", "正确率"),
+    "GPU": ("显卡",),
+    "显存不足": ("内存不足", "爆显存", "显存爆"),
+    "卡住": ("卡死", "挂起"),
+    "差": ("很差", "更差", "变差"),
+    "导出的模型": ("导出后",),
+    "上线后": ("部署后",),
+    "": ("怎么办", "为什么", "怎么回事", "怎么解决", "如何解决", "请问"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +138,9 @@ def _words(text: str) -> frozenset[str]:
 def _split(text: str) -> Iterator[str]:
     chinese = bool(_CHINESE.search(text))
     if chinese:
-        for spelt, same in _SAME_IN_CHINESE:
-            text = text.replace(spelt, same)
+        for same, spellings in _SAME_IN_CHINESE.items():
+            for spelling in spellings:
+                text = text.replace(spelling, same)
         for run in _CHINESE.findall(text):
             yield from (run[i : i + 2] for i in range(len(run) - 1)) if len(run) > 1 else (run,)
     for word in _LATIN.findall(text.lower()):

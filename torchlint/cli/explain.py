@@ -35,11 +35,26 @@ MOST_BYTES = 8 * 1024 * 1024
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``torchlint explain``."""
     parser.usage = "torchlint explain [OPTIONS] [MESSAGE | FILE | ID | -]"
-    parser.add_argument("question", nargs="*", metavar="MESSAGE|FILE|ID|-", help="what the screen says, a file that holds it, a symptom in words, an id, or - for standard input (the default when it is piped)")
+    parser.add_argument(
+        "question",
+        nargs="*",
+        metavar="MESSAGE|FILE|ID|-",
+        help="what the screen says, a file that holds it, a symptom in words, an id, or - for standard input "
+        "(the default when it is piped)",
+    )
     parser.add_argument("--output-format", choices=("text", "json"), default="text")
-    parser.add_argument("--lang", choices=("auto", "en", "zh"), default="auto", help="the language of the answer; auto follows the locale")
-    parser.add_argument("--fix", action="store_true", help="apply the fix of the finding that explains the error, and no other")
-    parser.add_argument("--unsafe-fixes", action="store_true", help="with --fix: also when the fix may change what the program does")
+    parser.add_argument(
+        "--lang",
+        choices=("auto", "en", "zh"),
+        default="auto",
+        help="the language of the answer; auto follows the locale",
+    )
+    parser.add_argument(
+        "--fix", action="store_true", help="apply the fix of the finding that explains the error, and no other"
+    )
+    parser.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix: also when the fix may change what the program does"
+    )
     add_color_argument(parser)
 
 
@@ -174,7 +189,8 @@ def _tell_code(code: str, page: Page, output_format: str) -> int:
         import json
 
         titles: list[dict[str, Any]] = [
-            {"id": each, "title": failures()[each].zh if page.language == "zh" else failures()[each].en} for each in found
+            {"id": each, "title": failures()[each].zh if page.language == "zh" else failures()[each].en}
+            for each in found
         ]
         row = {"code": code, "name": name, "summary": summary, "explanation": text, "failures": titles}
         print(json.dumps(row, indent=2, ensure_ascii=False))

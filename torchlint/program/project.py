@@ -284,7 +284,7 @@ class Project:
         """
         if dotted.partition(".")[0] in NEVER_SEARCHED:
             return self.external_derives(canonical(dotted), qualname)
-        key = (os.path.dirname(asker.source.path), dotted, qualname)
+        key = (*self._home_and_rest(dotted, asker), qualname)
         if key not in self._derived:
             before, asker.dependencies = asker.dependencies, set()
             found = self.definition(dotted, asker)
@@ -300,6 +300,15 @@ class Project:
         answer, consulted = self._derived[key]
         asker.dependencies |= consulted
         return answer
+
+    def _home_and_rest(self, dotted: str, asker: Module) -> tuple[str, str]:
+        """The file that a dotted name starts in and what of the name is left there; nothing is read for that."""
+        parts = dotted.split(".")
+        for cut in range(len(parts) - 1, 0, -1):
+            path = self.find(".".join(parts[:cut]), asker)
+            if path is not None:
+                return path, ".".join(parts[cut:])
+        return "", dotted
 
     def external_derives(self, base: str, qualname: str) -> bool | None:
         """Whether the external class ``base`` is or derives from ``qualname``; None where that can't be told."""
