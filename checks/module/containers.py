@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchlint.check import AttributeUse, ClassInfo, Fix, FunctionInfo, Made, Scope, module_class
-from torchlint.source.edits import Edits, name_for, replace, safe, surround
+from torchlint.source.edits import Edits, Name, name_for, replace, safe, surround, unsafe
 
 REGISTERING = ("add_module", "register_module", "register_parameter", "setattr", "__setattr__")
 _BY_HAND = frozenset(
@@ -280,9 +280,11 @@ def wrapped(found: PlainContainer, container: str) -> Fix | None:
         return None
     name = container.rpartition(".")[2]
     if found.kind == "mapping":
-        if not _keys_are_names([value, *(node for _, node, _ in fills)]):
+        if any(made.kind == "sequence" for made in found.made.items) or _is_defaultdict(found, value):
             return None
-        return safe(f"Use nn.{name}", _wrap(found, value, spelling.spelling), spelling.edits or None)
+        fit = _keys_are_names([value, *(node for _, node, _ in fills)])
+        make = None if fit is False else safe if fit else unsafe
+        return make and make(f"Use nn.{name}", _wrap(found, value, spelling.spelling), *_import(spelling))
     nested: list[ast.expr] = []
     for holder in (value, *(node for _, node, _ in fills)):
         inner = list(_inner_lists(holder))
@@ -294,7 +296,17 @@ def wrapped(found: PlainContainer, container: str) -> Fix | None:
     if nested and "Parameter" in container:
         return None
     parts: list[Edits | None] = [_wrap(found, each, spelling.spelling) for each in (value, *nested)]
-    return safe(f"Use nn.{name}", *parts, *([spelling.edits] if spelling.edits else ()))
+    return safe(f"Use nn.{name}", *parts, *_import(spelling))
+
+
+def _is_defaultdict(found: PlainContainer, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    return found.cls.module.qualname(value.func, found.use.scope) == "collections.defaultdict"
+
+
+def _import(spelling: Name) -> tuple[Edits, ...]:
+    return (spelling.edits,) if spelling.edits else ()
 
 
 def _augmented(found: PlainContainer) -> int:
@@ -348,33 +360,38 @@ def _inner_lists(holder: ast.AST) -> Iterator[ast.expr | None]:
             yield from _inner_lists(element)
 
 
-def _keys_are_names(holders: Sequence[ast.AST]) -> bool:
+def _keys_are_names(holders: Sequence[ast.AST]) -> bool | None:
     """Whether all keys are strings that nn.ModuleDict takes: no dots, no names that every module has."""
     container = module_class("torch.nn.ModuleDict")
+    answers: set[bool | None] = set()
     for holder in holders:
         for key in _keys(holder):
-            if isinstance(key, ast.JoinedStr):
-                if any(isinstance(v, ast.Constant) and "." in str(v.value) for v in key.values):
-                    return False
-                continue
-            text = key.value if isinstance(key, ast.Constant) else None
-            if not isinstance(text, str) or not text or "." in text:
-                return False
-            if container is None or container.has_attribute(text):
-                return False
-    return True
+            if isinstance(key, ast.Constant):
+                text = key.value
+                known = isinstance(text, str) and bool(text) and "." not in text
+                answers.add(known and container is not None and not container.has_attribute(str(text)))
+            elif isinstance(key, ast.JoinedStr):
+                answers.add(not any(isinstance(v, ast.Constant) and "." in str(v.value) for v in key.values))
+            else:
+                answers.add(None)
+    return False if False in answers else None if None in answers else True
 
 
 def _keys(holder: ast.AST) -> Iterator[ast.expr | None]:
+    """The keys that a dict is made with or filled with; None for those that can't be seen."""
     if isinstance(holder, ast.Dict):
         yield from holder.keys
     elif isinstance(holder, ast.DictComp):
         yield holder.key
     elif isinstance(holder, ast.Assign):
-        for target in holder.targets:
-            if isinstance(target, ast.Subscript):
-                yield target.slice
-    elif isinstance(holder, ast.Call) and (holder.args or holder.keywords):
+        yield from (target.slice for target in holder.targets if isinstance(target, ast.Subscript))
+    elif isinstance(holder, ast.Call):
+        yield from (ast.Constant(keyword.arg) if keyword.arg else None for keyword in holder.keywords)
+        for argument in holder.args:
+            pairs = argument.elts if isinstance(argument, (ast.List, ast.Tuple)) else [argument]
+            for pair in pairs:
+                yield pair.elts[0] if isinstance(pair, ast.Tuple) and pair.elts else None
+    else:
         yield None
 
 
