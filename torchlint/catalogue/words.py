@@ -22,14 +22,13 @@ LIKELY = 0.45
 NEAR = 0.2
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
 _LATIN = re.compile(r"[a-z0-9_]+")
-_STOP = frozenset(
-    """
+_SAYS_NOTHING = """
     a an the is are was be been being am i my me we our it its this that these those of in on at to for from with and or
     but as by if so do does did doesn t s don not no when while after before why how what which there here have has had
     get gets getting got can could should would will just very really too than then some any all always still also
     pytorch torch python error please help
-    """.split()
-)
+"""
+_STOP = frozenset(_SAYS_NOTHING.split())
 _SAME = {
     "accuracy": "acc accuracies",
     "bad": "worse poor lower",
