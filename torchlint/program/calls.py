@@ -29,7 +29,6 @@ from torchlint.program.values import (
     Parameters,
     Partial,
     Sequence,
-    State,
     Super,
     Symbol,
     Tensor,
@@ -38,6 +37,9 @@ from torchlint.program.values import (
 
 DEPTH = 9
 """How many calls deep the project's functions are followed."""
+
+QUIET_DEPTH = 3
+"""The same while only learning what a class keeps on self."""
 
 FIELD_BASES = ("dataclasses.dataclass", "attr.s", "attrs.define", "attr.dataclass")
 
@@ -229,7 +231,7 @@ class Caller(Library):
             up = active.block.parent
             active = up.frame if up is not None else None  # type: ignore[assignment]
         foreign = info.module is not self.module
-        if frames > DEPTH or info.scope.of_type(ast.Yield) or (foreign and self.foreign_steps <= 0) or self.quiet > 3:
+        if frames > (QUIET_DEPTH if self.quiet else DEPTH) or info.scope.of_type(ast.Yield) or (foreign and self.foreign_steps <= 0) or self.quiet > 3:
             return self.unknown_call(Symbol(info.name, "result"), arguments, keywords, node)
         if function.receiver is not None:
             arguments = [function.receiver, *arguments]
@@ -269,25 +271,15 @@ class Caller(Library):
 
     def run_body(self, body: list[ast.stmt], frame: Frame) -> None:
         """Run a function's body to all its ends and join their states."""
+        dirty, outer = self.state.dirty, self.state.outer
+        self.state.dirty, self.state.outer = set(), None
         flow = self.execute(body)
         if flow == "":
             frame.returned.append((Const(None), self.state))
-        states: list[State] = []
-        for _, state in frame.returned:
-            if not any(s is state for s in states):
-                states.append(state)
-        if len(states) == 1:
-            self.state = states[0]
-        elif states:
-            base = State(dict(states[0].data))
-            for state in states:
-                base.dirty |= state.dirty
-            keys = set(base.dirty)
-            for state in states[1:]:
-                keys |= state.dirty
-            for state in states:
-                state.dirty = keys
-            self.state = self.join(base, states)
+        if frame.returned:
+            self.state = self.meet([state for _, state in frame.returned])
+        self.state.dirty |= dirty
+        self.state.outer = outer
 
     def _call_lambda(
         self, function: Function, info: ast.Lambda, arguments: list[Value], keywords: dict[str, Value], node: ast.AST

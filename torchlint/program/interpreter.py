@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from torchlint.program.classes import ClassInfo
 from torchlint.program.evaluate import BINARY, Evaluator
 from torchlint.program.events import Block, Trace
 from torchlint.program.index import Scope
@@ -16,33 +17,37 @@ from torchlint.program.machine import GRAD, Frame, OutOfSteps
 from torchlint.program.module import FunctionInfo, Module
 from torchlint.program.values import (
     Array,
+    Class,
     Const,
     Context,
     Dict,
     Function,
     Object,
-    Parameters,
     Sequence,
     State,
     Symbol,
     Tensor,
     Value,
 )
+from torchlint.torchapi.operations import tensor_method
 
 STEPS = 60_000
 """Expressions evaluated for one root."""
 STEPS_PER_LINE = 60
 """Expressions evaluated for a file, per line of it, with STEPS as the floor."""
+INIT_STEPS = 3_000
+"""Expressions evaluated to learn what a class's __init__ keeps on self."""
 UNROLLED = 8
 """A loop over a literal of up to this many items is followed item by item."""
 
 INTEREST = frozenset(
-    "backward manual_backward zero_grad no_grad inference_mode enable_grad set_grad_enabled requires_grad_ grad "
-    "eval state_dict load_state_dict save clip_grad_norm_ clip_grad_value_ unscale_ gradcheck gradgradcheck "
-    "Parameter detach_ retain_grad numpy trace export anomaly set_detect_anomaly detect_anomaly".split()
+    "backward manual_backward zero_grad no_grad inference_mode enable_grad set_grad_enabled eval save "
+    "clip_grad_norm_ clip_grad_value_ unscale_ gradcheck gradgradcheck trace export set_detect_anomaly detect_anomaly".split()
 )
-"""Names of calls that make a function worth following."""
+"""Names of calls that make a function, and those that lead to it, worth following."""
 
+LOCAL_INTEREST = frozenset("requires_grad_ state_dict load_state_dict detach_ retain_grad numpy grad".split())
+"""Names of calls that make a function worth following on its own; its callers only if something else does."""
 
 class Interpreter(Evaluator):
     """Follows one file."""
@@ -54,35 +59,35 @@ class Interpreter(Evaluator):
         self.visited: set[ast.AST] = set()
         self.inside_module = 0
         self.foreign_steps = 20_000
+        self.receivers: dict[ClassInfo, Object] = {}
+        self.base = self.state
         self.budget = max(STEPS, STEPS_PER_LINE * len(module.source.lines))
 
     # ---------------------------------------------------------------- roots
 
-    def run(self, interest: Collection[str] = INTEREST) -> list[Trace]:
+    def run(self, interest: Collection[str] = INTEREST, local: Collection[str] = LOCAL_INTEREST) -> list[Trace]:
         """Traces of everything of interest in the file: the module's body first, then what it didn't reach."""
-        wanted = self._wanted(interest)
+        wanted = self._wanted(interest, local)
         traces: list[Trace] = []
         scope = self.module.scope
         if scope in wanted:
             frame = self.home_frame(self.module)
             self.state.set(GRAD, GRAD, True)
-            traces.append(self._trace(frame, "module"))
-        base = self.state
-        base.data.pop((GRAD, GRAD), None)
-        for inner in scope.walk():
-            if inner is scope or inner not in wanted or not inner.is_function or inner.node in self.visited:
+            traces.append(self._trace(frame))
+        self.base = self.state
+        self.base.data.pop((GRAD, GRAD), None)
+        for inner in wanted:
+            if inner is scope or inner.node in self.visited:
                 continue
             if self.budget <= 0:
                 break
-            self.state = base.fork()
-            trace = self._function_root(inner)
-            if trace is not None:
-                traces.append(trace)
+            traces.append(self._function_root(inner))
         return traces
 
-    def _wanted(self, interest: Collection[str]) -> set[Scope]:
-        """Scopes that do something of interest, and those of the file that lead to them."""
+    def _wanted(self, interest: Collection[str], local: Collection[str]) -> list[Scope]:
+        """Scopes that do something of interest, and those of the file that lead to them, in document order."""
         wanted: set[Scope] = set()
+        alone: set[Scope] = set()
         names: dict[str, list[Scope]] = {}
         scopes = list(self.module.scope.walk())
         for scope in scopes:
@@ -91,35 +96,40 @@ class Interpreter(Evaluator):
                 if key == "__init__" and scope.parent is not None:
                     key = scope.parent.name
                 names.setdefault(key, []).append(scope)
-            if any(call in interest for call in scope.calls) or self._changes_in_place(scope):
+            calls = scope.calls.keys()
+            if not calls.isdisjoint(interest):
                 wanted.add(scope)
-        callers: dict[Scope, list[Scope]] = {}
-        for scope in scopes:
-            for call in scope.calls:
-                for callee in names.get(call, ()):
-                    callers.setdefault(callee, []).append(scope)
-        queue = list(wanted)
-        for scope in queue:
-            ups = list(callers.get(scope, ()))
-            if scope.parent is not None and not scope.is_function and scope.parent not in wanted:
-                ups.append(scope.parent)
-            if scope.name == "forward" and scope.parent is not None:
-                pass
-            for up in ups:
-                if up not in wanted:
-                    wanted.add(up)
-                    queue.append(up)
-        return {s for s in wanted if s.is_function or s.parent is None}
+            elif not calls.isdisjoint(local) or self._changes_in_place(scope):
+                alone.add(scope)
+        if wanted:
+            callers: dict[Scope, list[Scope]] = {}
+            for scope in scopes:
+                for call in scope.calls:
+                    for callee in names.get(call, ()):
+                        callers.setdefault(callee, []).append(scope)
+            queue = list(wanted)
+            for scope in queue:
+                ups = list(callers.get(scope, ()))
+                if scope.parent is not None and not scope.is_function:
+                    ups.append(scope.parent)
+                for up in ups:
+                    if up not in wanted:
+                        wanted.add(up)
+                        queue.append(up)
+        return [s for s in scopes if (s in wanted or s in alone) and (s.is_function or s.parent is None)]
 
     def _changes_in_place(self, scope: Scope) -> bool:
-        if any(name.endswith("_") and not name.endswith("__") and len(name) > 2 for name in scope.calls):
-            return True
-        owner = scope.owner
-        if owner is None or scope.name not in ("forward",):
-            return False
-        return bool(scope.of_type(ast.AugAssign))
+        for name, calls in scope.calls.items():
+            if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):
+                for call in calls:
+                    func = call.func
+                    if isinstance(func, ast.Attribute) and not _is_init(func.value) and tensor_method(name) is not None:
+                        return True
+        return scope.owner is not None and scope.name == "forward" and any(
+            not isinstance(node.value, ast.Constant) for node in scope.of_type(ast.AugAssign)  # type: ignore[attr-defined]
+        )
 
-    def _trace(self, frame: Frame, kind: str) -> Trace:
+    def _trace(self, frame: Frame) -> Trace:
         root = Block("root", frame.scope.node, None, frame)
         self.frame, self.block, frame.block = frame, root, root
         self.steps = min(STEPS, max(self.budget, 1000))
@@ -136,9 +146,15 @@ class Interpreter(Evaluator):
         frame.returned = []
         return Trace(root, frame)
 
-    def _function_root(self, scope: Scope) -> Trace | None:
+    def _function_root(self, scope: Scope) -> Trace:
         info = self.module.function(scope)
         self.visited.add(info.node)
+        receiver = None
+        if info.cls is not None and not info.is_static and info.parameters:
+            self.state = self.base
+            receiver = self._receiver(info)
+        self.state = self.base.fork()
+        self.state.outer = None
         home = self.home_frame(self.module)
         frame = Frame(self.module, scope, info, home)
         root = Block("root", info.node, None, frame)
@@ -146,11 +162,9 @@ class Interpreter(Evaluator):
         self.steps = min(STEPS, max(self.budget, 1000))
         self.quiet = 0
         arguments: list[Value] = []
-        if info.cls is not None and not info.is_static and info.parameters:
-            arguments = [self._receiver(info)]
-            frame.receiver = arguments[0]
-        self.quiet = 0
-        self.frame, self.block = frame, root
+        if receiver is not None:
+            arguments = [receiver]
+            frame.receiver = receiver
         if info.scope.parent is not None and info.scope.parent.is_function:
             frame.closure = Frame(self.module, info.scope.parent, None, home)
         self._bind(info.node.args, frame, arguments, {"**": Symbol("**", "argument")} if info.parameters else {})
@@ -160,27 +174,30 @@ class Interpreter(Evaluator):
                 self.state.set(frame, parameter.arg, self.argument_symbol(parameter, frame))
         decorated = self.decorator_grad(info)
         self.grad = decorated.enabled if decorated is not None else None
-        return self._trace(frame, "function")
+        return self._trace(frame)
 
     def _receiver(self, info: FunctionInfo) -> Value:
-        """A self for a method looked at on its own: what __init__ makes of unknown arguments."""
+        """A self for a method looked at on its own: what __init__ makes of unknown arguments, once a class."""
         cls = info.cls
         assert cls is not None
         if info.is_classmethod:
-            from torchlint.program.values import Class
-
             return Class(cls)
+        if info.name != "__init__" and cls in self.receivers:
+            return self.receivers[cls]
         made = Object(cls.node, cls=cls, spec=self.external_spec(cls), known=False)
         init = cls.method("__init__")
         if init is not None and info.name != "__init__":
-            self.quiet += 1
+            self.receivers[cls] = made
+            home = self.home_frame(self.module)
+            self.frame, self.block = home, Block("root", cls.node, None, home)
+            self.steps = min(INIT_STEPS, max(self.budget, 0))
+            self.quiet = 1
+            unknown = ([Symbol("*", "argument")], {"**": Symbol("**", "argument")})
             try:
-                self.call_function(Function(init, made), [Symbol("*", "argument")], {"**": Symbol("**", "argument")}, init.node)
+                self.call_function(Function(init, made), *unknown, init.node)
             except (OutOfSteps, RecursionError):
                 pass
-            finally:
-                self.quiet -= 1
-        self.state.drop(made, "@mode")
+            self.quiet = 0
         self.state.set(made, "@mode", None)
         return made
 
@@ -307,12 +324,8 @@ class Interpreter(Evaluator):
             self.state = base
             flows.discard("")
             return flows.pop() if len(flows) == 1 else "return" if "return" in flows else next(iter(flows), "raise")
-        self.state = self.join(base, going) if len(going) > 1 else self._take(base, going[0])
+        self.state = self.join(base, going)
         return ""
-
-    def _take(self, base: State, state: State) -> State:
-        state.dirty |= base.dirty
-        return state
 
     def match(self, node: ast.Match) -> str:
         self.eval(node.subject)
@@ -356,6 +369,7 @@ class Interpreter(Evaluator):
 
     def _pass(self, body: list[ast.stmt]) -> str:
         """One pass through a loop's body; joins the states of its ``continue``s."""
+        outer = self.state.outer
         mark = len(self._continues[-1])
         flow = self.execute(body)
         states = self._continues[-1][mark:]
@@ -364,24 +378,14 @@ class Interpreter(Evaluator):
             if not flow:
                 states.append(self.state)
             if states:
-                self.state = self._meet(states)
+                self.state = self.meet(states)
+                self.state.outer = outer
             return ""
         if states:  # some path went on
-            self.state = self._meet(states)
+            self.state = self.meet(states)
+            self.state.outer = outer
             return ""
         return flow
-
-    def _meet(self, states: list[State]) -> State:
-        unique: list[State] = []
-        for state in states:
-            if not any(s is state for s in unique):
-                unique.append(state)
-        if len(unique) == 1:
-            return unique[0]
-        keys = set().union(*(s.dirty for s in unique))
-        for state in unique:
-            state.dirty = keys
-        return self.join(State(dict(unique[0].data)), unique)
 
     def _second_pass(self, node: ast.AST, rebind: object) -> str:
         if self.passes > 1:
@@ -405,7 +409,8 @@ class Interpreter(Evaluator):
             return "" if flow == "raise" else self._maybe_left(flow)
         if breaks:
             states = breaks if flow in ("return", "raise", "break") else [*breaks, self.state]
-            self.state = self._meet(states)
+            self.state = self.meet(states)
+            self.state.outer = None
         if node.orelse and flow != "break":
             return self.execute(node.orelse)
         return ""
@@ -488,7 +493,8 @@ class Interpreter(Evaluator):
             self.leave(branch)
         self.leave(block)
         if going:
-            self.state = self._meet(going)
+            self.state = self.meet(going)
+            self.state.outer = None
         left = "" if going else "return" if "return" in flows else next((f for f in flows if f), "")
         final = self.execute(node.finalbody) if node.finalbody else ""
         return final or left
@@ -503,8 +509,6 @@ class Interpreter(Evaluator):
         return ""
 
     def define_class(self, node: ast.ClassDef) -> str:
-        from torchlint.program.values import Class
-
         for cls in self.frame.module.classes:
             if cls.node is node:
                 self.state.set(self.frame, node.name, Class(cls, node))
@@ -534,6 +538,11 @@ def _defaulted(info: FunctionInfo) -> Iterator[tuple[ast.expr | None, ast.arg]]:
     for parameter, default in zip(a.kwonlyargs, a.kw_defaults):
         if default is not None:
             yield default, parameter
+
+
+def _is_init(node: ast.expr) -> bool:
+    """Whether an expression is spelt like the torch.nn.init module."""
+    return (node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else "") == "init"
 
 
 def _loaded(target: ast.expr) -> ast.expr:
@@ -570,7 +579,6 @@ _STATEMENTS = {
 }
 if hasattr(ast, "TryStar"):
     _STATEMENTS[ast.TryStar] = Interpreter.trying
-_UNUSED = (Parameters,)
 
 
 def trace_module(module: Module, interest: Collection[str] = INTEREST) -> list[Trace]:

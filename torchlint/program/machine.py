@@ -199,14 +199,33 @@ class Machine:
 
     # ---------------------------------------------------------------- joins
 
+    def meet(self, states: list[State]) -> State:
+        """One state for several paths of the current function that meet again, wherever they parted."""
+        unique: list[State] = []
+        for state in states:
+            if not any(s is state for s in unique):
+                unique.append(state)
+        if len(unique) == 1:
+            return unique[0]
+        keys: set[tuple[Any, str]] = set()
+        for state in unique:
+            keys |= state.written()
+        base = State(dict(unique[0].data))
+        return self._merge(base, unique, keys)
+
     def join(self, base: State, states: list[State]) -> State:
-        """One state for several paths that started from ``base`` and meet again."""
+        """One state for the arms of a branch, forked from ``base``, that go on."""
         if len(states) == 1:
-            states[0].dirty |= base.dirty
-            return states[0]
+            state = states[0]
+            state.dirty |= base.dirty
+            state.outer = base.outer
+            return state
         keys: set[tuple[Any, str]] = set()
         for state in states:
             keys |= state.dirty
+        return self._merge(base, states, keys)
+
+    def _merge(self, base: State, states: list[State], keys: set[tuple[Any, str]]) -> State:
         data = base.data
         for key in keys:
             slot = key[1]
@@ -235,7 +254,7 @@ class Machine:
                     if value is not MISSING:
                         joined = value if joined is MISSING else self.join_values(joined, value)
                 data[key] = joined
-            base.dirty.add(key)
+        base.dirty |= keys
         return base
 
     def _assumed(self, key: tuple[Any, str], state: State) -> object:

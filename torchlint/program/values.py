@@ -448,14 +448,16 @@ Items = tuple[tuple[Value, ...], bool]
 class State:
     """What holds at one point of a program: a table from (value or frame, slot) to what is known.
 
-    ``fork`` gives a copy for a branch; ``dirty`` collects what was written since, so that a join looks at little.
+    ``fork`` gives a copy for a branch; ``dirty`` collects what was written since, so that a join looks at little, and
+    ``outer`` links to what was written before the fork, up to the entry of the function.
     """
 
-    __slots__ = ("data", "dirty")
+    __slots__ = ("data", "dirty", "outer")
 
     def __init__(self, data: dict[tuple[Any, str], Any] | None = None) -> None:
         self.data = {} if data is None else data
         self.dirty: set[tuple[Any, str]] = set()
+        self.outer: Any = None  # (dirty, outer) of the state that this one was forked from
 
     def get(self, owner: object, slot: str, default: Any = None) -> Any:
         """What is known under a key."""
@@ -475,10 +477,15 @@ class State:
 
     def fork(self) -> State:
         """A copy to go on with in one branch."""
-        return State(dict(self.data))
+        forked = State(dict(self.data))
+        forked.outer = (self.dirty, self.outer)
+        return forked
 
-    def adopt(self, other: State) -> None:
-        """Become what a branch ended as."""
-        self.data = other.data
-        self.dirty |= other.dirty
-
+    def written(self) -> set[tuple[Any, str]]:
+        """Every key written since the function was entered."""
+        keys = set(self.dirty)
+        outer = self.outer
+        while outer is not None:
+            keys |= outer[0]
+            outer = outer[1]
+        return keys
