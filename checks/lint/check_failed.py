@@ -8,7 +8,7 @@ class CheckFailed(Check):
 
     The message names the check and the reason. What the other checks found in the file is reported as always.
 
-    ### What to do
+    ## What to do
 
     Report it, with the file if you can share it. Until it is mended, `--ignore` the rule that is named, or write
     `# torchlint: skip-file` into the file.

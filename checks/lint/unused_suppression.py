@@ -8,15 +8,15 @@ class UnusedSuppression(Check):
 
     Such a comment hides the next real finding of that rule on its line, and misleads who reads it.
 
-    ### Example
+    ## Bad
 
         optimizer.zero_grad()  # noqa: TL401
 
-    ### Use instead
+    ## Good
 
         optimizer.zero_grad()
 
-    ### Known limits
+    ## Known limits
 
     Only codes are judged: a blanket `# noqa` is other tools' business too. A rule that is not selected in this run is
     not judged, nor are the codes of other tools. Under flake8, which handles its noqa comments itself, nothing is
