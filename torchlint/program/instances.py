@@ -15,6 +15,7 @@ from torchlint.program.classes import ClassInfo
 from torchlint.program.index import FunctionNode, Scope
 from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
 from torchlint.torchapi import modules as torchapi
+from torchlint.torchapi import operations
 
 MODULE = "module"
 MODULE_CLASS = "module class"
@@ -43,7 +44,6 @@ _FIRST_ARGUMENT = frozenset(
         "copy.copy",
         "copy.deepcopy",
         "torch.compile",
-        "torch.jit.script",
         "torch.nn.utils.weight_norm",
         "torch.nn.utils.spectral_norm",
         "torch.nn.utils.remove_weight_norm",
@@ -78,25 +78,15 @@ _PLAIN_CALLS = frozenset(
     )
 )
 
-_TENSOR_FUNCTIONS = frozenset(f"torch.{name}" for name in (*("for", "name", "in", "("),))
-"""Functions of torch whose result is one tensor."""
-
-_NOT_TENSORS = frozenset(
-    {
-        *("item", "tolist", "numpy", "size", "dim", "ndimension", "numel", "nelement", "element_size", "stride"),
-        *("data_ptr", "is_contiguous", "is_floating_point", "is_complex", "get_device", "max", "min", "sort", "topk"),
-        *("split", "chunk", "unbind", "median", "mode", "kthvalue", "unique", "nonzero", "backward", "storage"),
-        *("register_hook", "tensor_split", "is_set_to", "equal", "allclose", "cummax", "cummin", "aminmax", "slogdet"),
-    }
+_TENSOR_TYPES = frozenset(
+    f"torch.{name}Tensor"
+    for name in ("", "Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Bool", "cuda.Float")
 )
-"""Methods of a tensor whose result isn't (always) one tensor."""
 
 _FILLING = (
     *("append", "extend", "insert", "update", "setdefault", "appendleft", "add", "add_module", "register_module"),
 )
 """Methods that put something into a container, torch's containers included."""
-
-_TENSOR_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 
 
 class Made:
@@ -406,7 +396,7 @@ class Instances:
             return self._reference(node, context)
         found: list[Made] = []
         for made in self._makes(node.value, context):
-            if made.kind in (TENSOR, PARAMETER) and node.attr in _TENSOR_ATTRIBUTES:
+            if made.kind in (TENSOR, PARAMETER) and _is_tensor_attribute(node.attr):
                 found.append(Made(TENSOR, node, context))
             elif made.kind == MODULE and made.cls is not None:
                 found += made.cls.module.instances._attribute(made.cls, node.attr, context.depth)
@@ -717,6 +707,8 @@ class Instances:
         spec = torchapi.module_class(name)
         if spec is not None:
             return [Made(MODULE, node, context, spec=spec, fresh=True)]
+        if name == "torch.jit.script":
+            return [Made(MODULE, node, context, fresh=True)]
         if name in _FIRST_ARGUMENT and first is not None:
             return [self._as_new(made, node, context) for made in self._makes(first, context)]
         if name in _SEQUENCES or name in _MAPPINGS:
@@ -727,7 +719,8 @@ class Instances:
             return self._iterator(name, node, context)
         if name == "functools.partial" and first is not None:
             return [made for made in self._makes(first, context) if made.kind == MODULE_CLASS]
-        if name in _TENSOR_FUNCTIONS:
+        operation = operations.function(name)
+        if name in _TENSOR_TYPES or (operation is not None and operation.returns_tensor):
             return [Made(TENSOR, node, context, fresh=True)]
         if name in _PLAIN_CALLS:
             return [Made(PLAIN, node, context)]
@@ -799,7 +792,7 @@ class Instances:
         for made in self._makes(func.value, context):
             if made.kind == MODULE and func.attr in _SAME_MODULE:
                 found.append(made)
-            elif made.kind in (TENSOR, PARAMETER) and func.attr not in _NOT_TENSORS:
+            elif made.kind in (TENSOR, PARAMETER) and _returns_tensor(func.attr):
                 found.append(Made(TENSOR, node, context))
             elif made.kind in (SEQUENCE, MAPPING) and func.attr in ("copy", "values"):
                 found.append(made)
@@ -1040,6 +1033,16 @@ _BY_TYPE: dict[type[ast.AST], str] = {
     ast.Compare: "_compare",
     ast.Subscript: "_subscript",
 }
+
+
+def _returns_tensor(method: str) -> bool:
+    operation = operations.tensor_method(method)
+    return operation is not None and operation.returns_tensor
+
+
+def _is_tensor_attribute(name: str) -> bool:
+    attribute = operations.tensor_attribute(name)
+    return attribute is not None and attribute.result == "tensor"
 
 
 def _any(answers: list[Answer]) -> Answer:
