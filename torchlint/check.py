@@ -9,7 +9,7 @@ what the method wants to see: a whole file (``Module``), a class (``ModuleClass`
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 from torchlint.finding import Applicability, Edit, Finding, Fix, Position, RuleInfo, Severity
@@ -178,38 +178,56 @@ class Runner:
     """
 
     def __init__(self, checks: Iterable[type[Check]]) -> None:
-        self.checks = [check() for check in checks]
+        self._handlers: dict[type, list[tuple[Check, Callable[[Any, Report], None]]]] = {}
+        for each in checks:
+            check = each()
+            for kind, method in check.handlers():
+                self._handlers.setdefault(kind, []).append((check, getattr(check, method)))
+        self._class_kinds = [(test, kind) for kind, test in _CLASS_KINDS.items() if kind in self._handlers]
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
         """All findings of the checks on one file, in no particular order."""
-        text = module.source.text
-        table: dict[type, list[tuple[Check, str]]] = {}
-        for check in self.checks:
-            if not check.mentions or any(m in text for m in check.mentions):
-                for kind, method in check.handlers():
-                    table.setdefault(kind, []).append((check, method))
-        findings: list[Finding] = []
-        reports = {check: Report(check, module, findings) for handlers in table.values() for check, _ in handlers}
-        broken: set[Check] = set()
-
-        def tell(handlers: Sequence[tuple[Check, str]], subject: object) -> None:
-            for check, method in handlers:
-                if check not in broken:
-                    try:
-                        getattr(check, method)(subject, reports[check])
-                    except Exception as error:
-                        broken.add(check)
-                        failed(check, error)
-
-        if Module in table:
-            tell(table[Module], module)
-        kinds = [(test, table[kind]) for kind, test in _CLASS_KINDS.items() if kind in table]
-        if kinds:
+        file = _FileRun(module, failed)
+        file.tell(self._handlers.get(Module, ()), module)
+        if self._class_kinds:
             for cls in module.classes:
-                for test, handlers in kinds:
+                for test, kind in self._class_kinds:
                     if test(cls):
-                        tell(handlers, cls)
-        if FunctionInfo in table:
+                        file.tell(self._handlers[kind], cls)
+        if FunctionInfo in self._handlers:
             for function in module.functions:
-                tell(table[FunctionInfo], function)
-        return findings
+                file.tell(self._handlers[FunctionInfo], function)
+        return file.findings
+
+
+class _FileRun:
+    """One file's findings as they come, and which checks have a say in it."""
+
+    def __init__(self, module: Module, failed: Callable[[Check, Exception], None]) -> None:
+        self.findings: list[Finding] = []
+        self._module = module
+        self._failed = failed
+        self._reports: dict[Check, Report | None] = {}
+        self._found: dict[str, bool] = {}
+
+    def tell(self, handlers: Iterable[tuple[Check, Callable[[Any, Report], None]]], subject: object) -> None:
+        """Show a thing to the methods that want to see it."""
+        for check, method in handlers:
+            try:
+                report = self._reports[check]
+            except KeyError:
+                wanted = not check.mentions or any(map(self._holds, check.mentions))
+                report = self._reports[check] = Report(check, self._module, self.findings) if wanted else None
+            if report is not None:
+                try:
+                    method(subject, report)
+                except Exception as error:
+                    self._reports[check] = None
+                    self._failed(check, error)
+
+    def _holds(self, word: str) -> bool:
+        """Whether the file's text holds a word; looked for once, however many checks ask."""
+        found = self._found.get(word)
+        if found is None:
+            found = self._found[word] = word in self._module.source.text
+        return found
