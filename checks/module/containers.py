@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from torchlint.check import AttributeUse, ClassInfo, Fix, FunctionInfo, Made, Scope, module_class
+from torchlint.check import AttributeUse, ClassInfo, Fix, FunctionInfo, Made, Module, Scope, module_class
 from torchlint.source.edits import Edits, Name, name_for, replace, safe, surround, unsafe
 
 REGISTERING = ("add_module", "register_module", "register_parameter", "setattr", "__setattr__")
@@ -127,20 +127,11 @@ def _registered(cls: ClassInfo, listed: set[str]) -> set[int] | None:
 
     ``listed`` are the attributes that are plain containers.
     """
-    instances = cls.module.instances
     found: set[int] = set()
-
-    def take(made: Made, depth: int = 6) -> None:
-        if made.kind in ("module", "parameter") and id(made.node) not in found and depth:
-            found.add(id(made.node))
-            for inner in instances.contents(made):
-                for leaf in inner.leaves():
-                    take(leaf, depth - 1)
-
     for base in (cls, *cls.ancestors()):
         home = base.module.instances
         for made in home.kept(base):
-            take(made)
+            _take(made, cls.module, found)
         for call, scope in home.registrations(base):
             if isinstance(call.func, ast.Name) and not _is_on_self(call, scope):
                 continue
@@ -150,14 +141,23 @@ def _registered(cls: ClassInfo, listed: set[str]) -> set[int] | None:
         for name, fills in home.fills(base.scope).items():
             for _, node, scope in () if name in listed else fills:
                 for made in home.put_in(node, scope):
-                    take(made)
+                    _take(made, cls.module, found)
         for call, scope in base.scope.all_calls("__init__"):
             for argument in call.args:
                 inner = argument.value if isinstance(argument, ast.Starred) else argument
                 for made in home.makes(inner, scope):
                     for leaf in made.leaves():
-                        take(leaf)
+                        _take(leaf, cls.module, found)
     return found
+
+
+def _take(made: Made, module: Module, found: set[int], depth: int = 6) -> None:
+    """Add the expression that makes a module, and those of the modules in it."""
+    if made.kind in ("module", "parameter") and id(made.node) not in found and depth:
+        found.add(id(made.node))
+        for inner in module.instances.contents(made):
+            for leaf in inner.leaves():
+                _take(leaf, module, found, depth - 1)
 
 
 def _is_on_self(call: ast.Call, scope: Scope) -> bool:
