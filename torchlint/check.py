@@ -2,8 +2,9 @@
 
 A check is a class with a docstring (its page), a code, a name, and methods marked with ``@on(Kind)``. ``Kind`` says
 what the method wants to see: a whole file (``Module``), a class (``ModuleClass``, ``FunctionClass``,
-``DatasetClass``, ``AnyClass``), a function (``FunctionInfo``), or an event of the trace (``InPlaceChange``,
-``Backward``, ...). The method gets the thing and ``report``.
+``DatasetClass``, ``AnyClass``), a function (``FunctionInfo``), an event of what the program does (``InPlaceChange``,
+``Backward``, ...: those that stand in this file, second passes of loops included), or a whole ``Trace``. The method
+gets the thing and ``report``.
 """
 
 from __future__ import annotations
@@ -14,33 +15,115 @@ from typing import Any, ClassVar, TypeVar
 
 from torchlint.finding import Applicability, Edit, Finding, Fix, Position, RuleInfo, Severity
 from torchlint.program.classes import AttributeUse, ClassInfo, is_super_call
+from torchlint.program.events import (
+    Accumulate,
+    AttributeStore,
+    Backward,
+    Block,
+    Call,
+    ClipGrad,
+    Event,
+    InPlaceChange,
+    LossCall,
+    ModeChange,
+    ModuleCall,
+    OptimizerStep,
+    ParametersUsed,
+    Return,
+    ScalerCall,
+    SchedulerStep,
+    TensorOp,
+    Trace,
+    UnknownCall,
+    ZeroGrad,
+)
 from torchlint.program.index import Scope
 from torchlint.program.instances import Instances, Made
 from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
+from torchlint.program.values import (
+    Array,
+    Bound,
+    Class,
+    Const,
+    Context,
+    Dict,
+    External,
+    Function,
+    Loader,
+    Object,
+    Optimizer,
+    Parameters,
+    Scaler,
+    Scheduler,
+    Sequence,
+    StateDict,
+    Symbol,
+    Tensor,
+    Value,
+)
 from torchlint.torchapi import operations
 from torchlint.torchapi.modules import module_class
 
 __all__ = [
+    "Accumulate",
     "AnyClass",
     "Applicability",
+    "Array",
     "Assigned",
+    "AttributeStore",
     "AttributeUse",
+    "Backward",
+    "Block",
+    "Bound",
+    "Call",
     "Check",
+    "Class",
     "ClassInfo",
+    "ClipGrad",
+    "Const",
+    "Context",
     "DatasetClass",
+    "Dict",
     "Edit",
+    "Event",
+    "External",
     "Fix",
+    "Function",
     "FunctionClass",
     "FunctionInfo",
     "Imported",
+    "InPlaceChange",
     "Instances",
+    "Loader",
+    "LossCall",
     "Made",
+    "ModeChange",
     "Module",
+    "ModuleCall",
     "ModuleClass",
+    "Object",
+    "Optimizer",
+    "OptimizerStep",
+    "Parameters",
+    "ParametersUsed",
     "Position",
     "Report",
+    "Return",
+    "Scaler",
+    "ScalerCall",
+    "Scheduler",
+    "SchedulerStep",
     "Scope",
+    "Sequence",
     "Severity",
+    "StateDict",
+    "Symbol",
+    "Tensor",
+    "TensorOp",
+    "Trace",
+    "UnknownCall",
+    "Value",
+    "ZeroGrad",
     "is_super_call",
     "module_class",
     "on",
@@ -183,6 +266,7 @@ class Runner:
             check = each()
             for kind, method in check.handlers():
                 self._handlers.setdefault(kind, []).append((check, getattr(check, method)))
+        self._event_kinds = [kind for kind in self._handlers if issubclass(kind, (Event, Trace))]
         self._class_kinds = [(test, kind) for kind, test in _CLASS_KINDS.items() if kind in self._handlers]
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
@@ -197,7 +281,26 @@ class Runner:
         if FunctionInfo in self._handlers:
             for function in module.functions:
                 file.tell(self._handlers[FunctionInfo], function)
+        if any(file.wants(self._handlers[kind]) for kind in self._event_kinds):
+            self._follow(module, file)
         return file.findings
+
+    def _follow(self, module: Module, file: _FileRun) -> None:
+        """Show what the program does: events in the order they happen, then each trace as a whole."""
+        from torchlint.program.interpreter import trace_module
+
+        traces = trace_module(module)
+        handlers = {kind: self._handlers[kind] for kind in self._event_kinds if file.wants(self._handlers[kind])}
+        for trace in traces:
+            for event in trace.root.events(again=True):
+                found = handlers.get(type(event))
+                if found is not None and event.frame.module is module:
+                    file.tell(found, event)
+        if Trace in handlers:
+            for trace in traces:
+                file.tell(handlers[Trace], trace)
+        for trace in traces:
+            trace.release()
 
 
 class _FileRun:
@@ -224,6 +327,10 @@ class _FileRun:
                 except Exception as error:
                     self._reports[check] = None
                     self._failed(check, error)
+
+    def wants(self, handlers: Iterable[tuple[Check, Callable[[Any, Report], None]]]) -> bool:
+        """Whether a check among these has a say in this file."""
+        return any(not check.mentions or any(map(self._holds, check.mentions)) for check, _ in handlers)
 
     def _holds(self, word: str) -> bool:
         """Whether the file's text holds a word; looked for once, however many checks ask."""

@@ -109,9 +109,7 @@ class Caller(Library):
 
     # ---------------------------------------------------------------- dispatch
 
-    def call_value(
-        self, callee: Value, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> Value:
+    def call_value(self, callee: Value, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Call a value."""
         if isinstance(callee, Function):
             return self.call_function(callee, arguments, keywords, node)
@@ -124,8 +122,17 @@ class Caller(Library):
         if isinstance(callee, Bound):
             return self.call_method(callee.receiver, callee.method, arguments, keywords, node)
         if isinstance(callee, Partial):
-            return self.call_value(callee.callee, [*callee.arguments, *arguments], {**callee.keywords, **keywords}, node)
-        if isinstance(callee, Symbol) and callee.origin in ("argument", "attribute", "global", "join", "element", "result"):
+            return self.call_value(
+                callee.callee, [*callee.arguments, *arguments], {**callee.keywords, **keywords}, node
+            )
+        if isinstance(callee, Symbol) and callee.origin in (
+            "argument",
+            "attribute",
+            "global",
+            "join",
+            "element",
+            "result",
+        ):
             event = ModuleCall(node, callee, arguments, keywords)
             event.mode = self.mode(callee)
             event.evidence = self.module_like
@@ -174,9 +181,7 @@ class Caller(Library):
             return self.call_value(found, arguments, keywords, node)
         return self.value_method(receiver, name, arguments, keywords, node)
 
-    def unknown_call(
-        self, callee: Value, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> Value:
+    def unknown_call(self, callee: Value, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """A call that can't be followed: what it was given may be changed by it."""
         event = UnknownCall(node, callee, arguments, keywords)
         self.emit(event)
@@ -231,7 +236,12 @@ class Caller(Library):
             up = active.block.parent
             active = up.frame if up is not None else None  # type: ignore[assignment]
         foreign = info.module is not self.module
-        if frames > (QUIET_DEPTH if self.quiet else DEPTH) or info.scope.of_type(ast.Yield) or (foreign and self.foreign_steps <= 0) or self.quiet > 3:
+        if (
+            frames > (QUIET_DEPTH if self.quiet else DEPTH)
+            or info.scope.of_type(ast.Yield)
+            or (foreign and self.foreign_steps <= 0)
+            or self.quiet > 3
+        ):
             return self.unknown_call(Symbol(info.name, "result"), arguments, keywords, node)
         if function.receiver is not None:
             arguments = [function.receiver, *arguments]
@@ -267,6 +277,7 @@ class Caller(Library):
         result = frame.returned[0][0]
         for value, _ in frame.returned[1:]:
             result = self.join_values(result, value)
+        frame.returned = []
         return result
 
     def run_body(self, body: list[ast.stmt], frame: Frame) -> None:
@@ -278,6 +289,11 @@ class Caller(Library):
             frame.returned.append((Const(None), self.state))
         if frame.returned:
             self.state = self.meet([state for _, state in frame.returned])
+        if not frame.captured and frame.function is not None:
+            data = self.state.data
+            for key in [key for key in self.state.dirty if key[0] is frame]:
+                data.pop(key, None)
+                self.state.dirty.discard(key)
         self.state.dirty |= dirty
         self.state.outer = outer
 
@@ -303,9 +319,7 @@ class Caller(Library):
             self.leave(block)
             self.depth -= 1
 
-    def _bind(
-        self, signature: ast.arguments, frame: Frame, arguments: list[Value], keywords: dict[str, Value]
-    ) -> None:
+    def _bind(self, signature: ast.arguments, frame: Frame, arguments: list[Value], keywords: dict[str, Value]) -> None:
         positional = [*signature.posonlyargs, *signature.args]
         left = dict(keywords)
         extra = left.pop("**", None)
@@ -374,7 +388,9 @@ class Caller(Library):
     def decorator_grad(self, info: FunctionInfo) -> Any:
         """The grad mode that a decorator puts around a function, as a Context, or None."""
         for decorator in info.node.decorator_list:
-            name = info.module.qualname(decorator.func if isinstance(decorator, ast.Call) else decorator, info.scope.parent)
+            name = info.module.qualname(
+                decorator.func if isinstance(decorator, ast.Call) else decorator, info.scope.parent
+            )
             if name is not None:
                 context = self.grad_context(name, [], {}, decorator)
                 if context is not None and context.kind != "autocast":
@@ -387,9 +403,7 @@ class Caller(Library):
 
     # ---------------------------------------------------------------- classes and instances
 
-    def instantiate(
-        self, info: ClassInfo, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> Value:
+    def instantiate(self, info: ClassInfo, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Build an instance of a class of the project."""
         made = Object(node, cls=info, spec=self.external_spec(info), known=True)
         if info.method("__new__") is not None and info.is_module is not True:
@@ -429,9 +443,7 @@ class Caller(Library):
         for name, value in (*zip(names, arguments), *keywords.items()):
             self.state.set(made, f".{name}", value)
 
-    def call_object(
-        self, callee: Object, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> Value:
+    def call_object(self, callee: Object, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """``instance(...)``: a module's forward, or ``__call__``."""
         if callee.is_module:
             return self.call_module(callee, arguments, keywords, node)
@@ -444,9 +456,7 @@ class Caller(Library):
         event.result = self.unknown_call(callee, arguments, keywords, node)
         return event.result
 
-    def call_module(
-        self, callee: Object, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> Value:
+    def call_module(self, callee: Object, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Apply a module."""
         if callee.spec is not None and callee.spec.kind == "loss" and callee.cls is None:
             return self.loss_call(callee.spec.name, callee, arguments, keywords, node)

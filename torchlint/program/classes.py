@@ -153,8 +153,7 @@ class ClassInfo:
             if child.is_function:
                 info = self.module.function(child)
                 if child.name in table and any(
-                    isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter")
-                    for d in info.node.decorator_list
+                    isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in info.node.decorator_list
                 ):
                     continue
                 table[child.name] = info
@@ -226,7 +225,9 @@ class ClassInfo:
                         if isinstance(func.value, ast.Name) and func.value.id == name:
                             target = self.method(func.attr)
                         elif is_super_call(func.value):
-                            target = next((c.methods[func.attr] for c in info.cls.ancestors() if func.attr in c.methods), None)
+                            target = next(
+                                (c.methods[func.attr] for c in info.cls.ancestors() if func.attr in c.methods), None
+                            )
                         if target is not None and target not in seen:
                             seen.append(target)
         yield from seen

@@ -519,6 +519,7 @@ class Evaluator(Caller):
         return value
 
     def lambda_(self, node: ast.Lambda) -> Value:
+        self.frame.captured = True
         return Function(node, None, self.frame, self.frame.owner)
 
     def joined(self, node: ast.JoinedStr) -> Value:

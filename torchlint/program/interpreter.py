@@ -49,6 +49,10 @@ INTEREST = frozenset(
 LOCAL_INTEREST = frozenset("requires_grad_ state_dict load_state_dict detach_ retain_grad numpy grad".split())
 """Names of calls that make a function worth following on its own; its callers only if something else does."""
 
+LEAF_WORDS = (".weight", ".bias", "requires_grad", "parameters(", "Parameter(")
+"""Words without one of which a function changes no leaf that it could be told of."""
+
+
 class Interpreter(Evaluator):
     """Follows one file."""
 
@@ -101,12 +105,14 @@ class Interpreter(Evaluator):
                 wanted.add(scope)
             elif not calls.isdisjoint(local) or self._changes_in_place(scope):
                 alone.add(scope)
-        if wanted:
+        if wanted or alone:
             callers: dict[Scope, list[Scope]] = {}
             for scope in scopes:
                 for call in scope.calls:
                     for callee in names.get(call, ()):
                         callers.setdefault(callee, []).append(scope)
+            for scope in list(alone):
+                alone.update(up for up in callers.get(scope, ()) if self._names_leaves(up))
             queue = list(wanted)
             for scope in queue:
                 ups = list(callers.get(scope, ()))
@@ -119,15 +125,31 @@ class Interpreter(Evaluator):
         return [s for s in scopes if (s in wanted or s in alone) and (s.is_function or s.parent is None)]
 
     def _changes_in_place(self, scope: Scope) -> bool:
+        """Whether a function changes tensors in place, as far as spelling tells; leaves only where it names some."""
         for name, calls in scope.calls.items():
             if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):
                 for call in calls:
                     func = call.func
                     if isinstance(func, ast.Attribute) and not _is_init(func.value) and tensor_method(name) is not None:
                         return True
-        return scope.owner is not None and scope.name == "forward" and any(
-            not isinstance(node.value, ast.Constant) for node in scope.of_type(ast.AugAssign)  # type: ignore[attr-defined]
-        )
+        augmented = scope.of_type(ast.AugAssign)
+        if scope.owner is not None and scope.name == "forward":
+            if any(not isinstance(node.value, ast.Constant) for node in augmented):  # type: ignore[attr-defined]
+                return True
+        stored = augmented or [
+            node
+            for node in scope.of_type(ast.Assign)
+            if any(isinstance(target, ast.Subscript) for target in node.targets)  # type: ignore[attr-defined]
+        ]
+        return bool(stored) and self._names_leaves(scope)
+
+    def _names_leaves(self, scope: Scope) -> bool:
+        """Whether a function's text speaks of parameters."""
+        node = scope.node
+        lines = self.module.source.lines
+        first, last = (node.lineno - 1, node.end_lineno) if not isinstance(node, ast.Module) else (0, len(lines))
+        text = "\n".join(lines[first:last])
+        return any(word in text for word in LEAF_WORDS)
 
     def _trace(self, frame: Frame) -> Trace:
         root = Block("root", frame.scope.node, None, frame)
@@ -247,9 +269,16 @@ class Interpreter(Evaluator):
                 self.change(old, node, "augmented", f"{name}_")
                 outer = self.current(self.eval(target.value))
                 if isinstance(outer, Tensor) and outer.storage is old.storage:
-                    self._succeed(outer, self._result("torch.Tensor.setitem", None, [outer, value], self._inputs([outer, value], {}), node, {}))
+                    self._succeed(
+                        outer,
+                        self._result(
+                            "torch.Tensor.setitem", None, [outer, value], self._inputs([outer, value], {}), node, {}
+                        ),
+                    )
                     return ""
-                self.set_item(outer, self.eval(target.slice) if not isinstance(target.slice, ast.Slice) else Symbol(), old, target)
+                self.set_item(
+                    outer, self.eval(target.slice) if not isinstance(target.slice, ast.Slice) else Symbol(), old, target
+                )
                 return ""
             if old.role == "loss" or isinstance(value, Tensor) and old.shape == ():
                 self.accumulate(node, old, value, "sum", _spelling(target)).result = old
@@ -271,7 +300,12 @@ class Interpreter(Evaluator):
             loops = self.state.get(old, "@loops")
             self.state.set(result, "@born", born)
             self.state.set(result, "@loops", loops)
-        if isinstance(old, (Symbol, Array)) and isinstance(target, ast.Subscript) or isinstance(old, Symbol) and old.of is not None:
+        if (
+            isinstance(old, (Symbol, Array))
+            and isinstance(target, ast.Subscript)
+            or isinstance(old, Symbol)
+            and old.of is not None
+        ):
             pass
         if isinstance(old, Symbol) and isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
             self.change(old, node, "augmented", f"{name}_")
@@ -505,6 +539,7 @@ class Interpreter(Evaluator):
             return ""
         for decorator in node.decorator_list:
             self.eval(decorator)
+        self.frame.captured = True
         self.state.set(self.frame, node.name, Function(self.frame.module.function(scope), None, self.frame))
         return ""
 
@@ -581,6 +616,10 @@ if hasattr(ast, "TryStar"):
     _STATEMENTS[ast.TryStar] = Interpreter.trying
 
 
-def trace_module(module: Module, interest: Collection[str] = INTEREST) -> list[Trace]:
-    """Everything of interest that a file does."""
-    return Interpreter(module).run(interest)
+def trace_module(module: Module) -> list[Trace]:
+    """Everything of interest that a file does, a Trace for each root; release them when they have been looked at."""
+    interpreter = Interpreter(module)
+    traces = interpreter.run()
+    interpreter.base.data.clear()
+    interpreter.state.data.clear()
+    return traces

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torchlint.program.events import (
-
     Call,
     ClipGrad,
-
     LossCall,
     ModeChange,
     OptimizerStep,
@@ -64,9 +62,17 @@ GRAD_CONTEXTS = {
     "torch.autograd.grad_mode.set_grad_enabled": ("set_grad_enabled", None),
 }
 AUTOCASTS = frozenset(
-    ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.amp.autocast_mode.autocast")
+    (
+        "torch.autocast",
+        "torch.amp.autocast",
+        "torch.cuda.amp.autocast",
+        "torch.cpu.amp.autocast",
+        "torch.amp.autocast_mode.autocast",
+    )
 )
-SCALERS = frozenset(("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler", "torch.GradScaler"))
+SCALERS = frozenset(
+    ("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler", "torch.GradScaler")
+)
 WRAPPERS = frozenset(
     (
         "torch.nn.DataParallel",
@@ -426,7 +432,11 @@ class Library(Tensors):
         """A method of something unknown: what its name says wherever torch's objects have it."""
         first = arguments[0] if arguments else None
         if name == "backward":
-            if first is not None and (isinstance(first, Tensor) or not keywords.get("gradient")) and self._looks_like_loss(first):
+            if (
+                first is not None
+                and (isinstance(first, Tensor) or not keywords.get("gradient"))
+                and self._looks_like_loss(first)
+            ):
                 event = self.backward(first, arguments[1:], keywords, node, functional=True)
                 event.via, event.functional = receiver, False
                 event.has_graph = event.has_graph or None
@@ -488,7 +498,11 @@ class Library(Tensors):
         """``x.step(y)``: a scheduler's metric or epoch, an environment's action: told apart by no more than its name."""
 
     def _looks_like_loss(self, value: Value) -> bool:
-        return isinstance(value, Tensor) or (isinstance(value, Symbol) and value.origin != "argument") or isinstance(value, Symbol)
+        return (
+            isinstance(value, Tensor)
+            or (isinstance(value, Symbol) and value.origin != "argument")
+            or isinstance(value, Symbol)
+        )
 
     def scaler_method(self, scaler: Value, name: str, arguments: list[Value], node: ast.AST) -> Value:
         """``scale``, ``unscale_`` and ``update`` of a GradScaler."""
@@ -530,7 +544,13 @@ class Library(Tensors):
         if isinstance(receiver, Dict):
             return self._dict_method(receiver, name, arguments, keywords, node)
         if isinstance(receiver, Array):
-            return Array({"float32": "float32", "float64": "float64"}.get(_constant_name(arguments), None), node, receiver.of) if name == "astype" else Array(receiver.dtype, node, receiver.of)
+            return (
+                Array(
+                    {"float32": "float32", "float64": "float64"}.get(_constant_name(arguments), None), node, receiver.of
+                )
+                if name == "astype"
+                else Array(receiver.dtype, node, receiver.of)
+            )
         if isinstance(receiver, (StateDict, Parameters)):
             self.emit(Call(node, f"{type(receiver).__name__}.{name}", receiver, arguments, keywords))
             if name in ("values", "items", "copy"):
@@ -573,7 +593,11 @@ class Library(Tensors):
             return Const(None)
         if name in ("extend", "update") and arguments:
             self.accumulate(node, receiver, arguments[0], "append", name)
-            more, known = self.items(arguments[0]) if isinstance(arguments[0], Sequence) else ((self.element(arguments[0], node),), False)
+            more, known = (
+                self.items(arguments[0])
+                if isinstance(arguments[0], Sequence)
+                else ((self.element(arguments[0], node),), False)
+            )
             self.set_items(receiver, (*items, *more)[:64], exact and known and not self._in_loop_since(receiver))
             return Const(None)
         if name == "clear":
@@ -643,7 +667,12 @@ class Library(Tensors):
                 self.set_items(container, (*items, (index, value))[-64:], exact=False)
         elif isinstance(container, Sequence):
             items, exact = self.items(container)
-            if exact and isinstance(index, Const) and isinstance(index.value, int) and -len(items) <= index.value < len(items):
+            if (
+                exact
+                and isinstance(index, Const)
+                and isinstance(index.value, int)
+                and -len(items) <= index.value < len(items)
+            ):
                 changed = list(items)
                 changed[index.value] = value
                 self.set_items(container, changed, exact)
@@ -682,9 +711,7 @@ class Library(Tensors):
             return Context("autocast", enabled, node, keywords.get("dtype"))
         return None
 
-    def call_external(
-        self, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> Value:
+    def call_external(self, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Call something of a library by canonical name."""
         handler = _HANDLERS.get(name)
         event = Call(node, name, None, arguments, keywords)
@@ -744,7 +771,9 @@ class Library(Tensors):
             operation = function(name)
             if operation is not None and (operation.result != "none" or operation.mutates):
                 if operation.mutates and arguments:
-                    target = self.current(arguments[operation.mutates[0]]) if operation.mutates[0] < len(arguments) else None
+                    target = (
+                        self.current(arguments[operation.mutates[0]]) if operation.mutates[0] < len(arguments) else None
+                    )
                     if isinstance(target, Tensor) and name.endswith("_"):
                         return self.call_tensor_method(target, tail, arguments[1:], keywords, node)
                     if isinstance(target, Symbol):
@@ -810,7 +839,18 @@ class Library(Tensors):
         if dtype is None and "dtype" not in keywords:
             if tail in ("randint", "randperm", "randint_like"):
                 dtype = "int64"
-            elif tail in ("zeros", "ones", "rand", "randn", "empty", "linspace", "eye", "normal", "logspace", "FloatTensor"):
+            elif tail in (
+                "zeros",
+                "ones",
+                "rand",
+                "randn",
+                "empty",
+                "linspace",
+                "eye",
+                "normal",
+                "logspace",
+                "FloatTensor",
+            ):
                 dtype = "float32"
             elif tail in ("tensor", "as_tensor"):
                 dtype = first.dtype if isinstance(first, (Array, Tensor)) else self._literal_dtype(first)
@@ -940,7 +980,9 @@ def _same(self: Any, name: str, arguments: list[Value], keywords: dict[str, Valu
     return arguments[0] if arguments else None
 
 
-def _first_keyword(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
+def _first_keyword(
+    self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
+) -> Value | None:
     return arguments[0] if arguments else next(iter(keywords.values()), None)
 
 
@@ -1041,12 +1083,18 @@ def _deepcopy(self: Any, name: str, arguments: list[Value], keywords: dict[str, 
     if isinstance(value, Object):
         made = Object(node, value.cls, value.spec, value.arguments, value.known)
         for (owner, slot), held in list(self.state.data.items()):
-            if owner is value and slot not in ("@parent", "@stepped") and not (isinstance(held, Tensor) or isinstance(held, Object)):
+            if (
+                owner is value
+                and slot not in ("@parent", "@stepped")
+                and not (isinstance(held, Tensor) or isinstance(held, Object))
+            ):
                 self.state.set(made, slot, held)
         self.state.set(made, "@copy of", value)
         return made
     if isinstance(value, Tensor):
-        return Tensor("copy", (), node, requires_grad=self.requires_grad(value), leaf=True, role=value.role, dtype=value.dtype)
+        return Tensor(
+            "copy", (), node, requires_grad=self.requires_grad(value), leaf=True, role=value.role, dtype=value.dtype
+        )
     if isinstance(value, StateDict):
         return Symbol("", "result", None, node)
     return Symbol("", "result", value, node)
@@ -1069,11 +1117,15 @@ def _variable(self: Any, name: str, arguments: list[Value], keywords: dict[str, 
     first = self.current(arguments[0]) if arguments else None
     flag = keywords.get("requires_grad") or (arguments[1] if len(arguments) > 1 else None)
     if isinstance(flag, Const) and flag.value and isinstance(first, (Tensor, Symbol)):
-        return Tensor(name, (first,) if isinstance(first, Tensor) else (), node, requires_grad=True, leaf=True, role="factory")
+        return Tensor(
+            name, (first,) if isinstance(first, Tensor) else (), node, requires_grad=True, leaf=True, role="factory"
+        )
     return first
 
 
-def _checkpoint(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
+def _checkpoint(
+    self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
+) -> Value | None:
     if not arguments:
         return None
     given = {k: v for k, v in keywords.items() if k not in ("use_reentrant", "preserve_rng_state", "context_fn")}

@@ -45,7 +45,7 @@ ANSWERS = frozenset({"@mode", "@requires_grad", "@leaf", "@frozen", GRAD})
 class Frame:
     """One activation of a function (or of a module's body). Locals are in the State under (frame, name)."""
 
-    __slots__ = ("block", "closure", "function", "module", "owner", "receiver", "returned", "scope")
+    __slots__ = ("block", "captured", "closure", "function", "module", "owner", "receiver", "returned", "scope")
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class Frame:
         self.owner = function.cls if function is not None else None
         self.returned: list[tuple[Value, State]] = []
         self.block: Block | None = None
+        self.captured = False  # whether a function made here may outlive it
 
     @property
     def name(self) -> str:
@@ -227,11 +228,20 @@ class Machine:
 
     def _merge(self, base: State, states: list[State], keys: set[tuple[Any, str]]) -> State:
         data = base.data
+        tables = [state.data for state in states]
+        first_table, second_table = tables[0], tables[1]
+        two = len(tables) == 2
         for key in keys:
+            first = first_table.get(key, MISSING)
+            if two:
+                second = second_table.get(key, MISSING)
+                same = first is second
+                values = [first, second]
+            else:
+                values = [table.get(key, MISSING) for table in tables]
+                same = all(v is first for v in values)
             slot = key[1]
-            values = [state.data.get(key, MISSING) for state in states]
-            first = values[0]
-            if all(v is first for v in values):
+            if same:
                 if first is MISSING:
                     data.pop(key, None)
                 else:
@@ -275,10 +285,8 @@ class Machine:
             columns = list(zip(*(items for items, _ in values)))
             if all(all(v is column[0] for v in column) for column in columns):
                 return values[0]
-        merged: list[Any] = []
-        for items, _ in values:
-            merged.extend(v for v in items if not any(v is m for m in merged))
-        return tuple(merged[:64]), False
+        merged = {id(v): v for items, _ in values for v in items}
+        return tuple(merged.values())[:32], False
 
     def join_values(self, a: Any, b: Any) -> Any:
         """What a name holds that is ``a`` on one path and ``b`` on another."""

@@ -214,7 +214,11 @@ class Project:
             if module is None or module is asker:
                 continue
             exports = module.star_exports
-            if name in exports if exports is not None else not name.startswith("_") and module.binding(name) is not None:
+            if (
+                name in exports
+                if exports is not None
+                else not name.startswith("_") and module.binding(name) is not None
+            ):
                 return Imported(f"{origin}.{name}", node)
         return None
 

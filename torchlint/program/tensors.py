@@ -84,7 +84,12 @@ class Tensors(Machine):
     # ---------------------------------------------------------------- operations
 
     def tensor_operation(
-        self, name: str, arguments: list[Value], keywords: Mapping[str, Value], node: ast.AST, base: Tensor | None = None
+        self,
+        name: str,
+        arguments: list[Value],
+        keywords: Mapping[str, Value],
+        node: ast.AST,
+        base: Tensor | None = None,
     ) -> Value:
         """The result of a torch function, method or operator, by canonical name."""
         operation = function(name)
@@ -150,7 +155,11 @@ class Tensors(Machine):
         first = next((v for v in inputs if isinstance(v, Tensor)), None)
         dtype = operation.dtype if operation is not None else None
         if dtype in ("same", "", None) or dtype == "float":
-            known = {v.dtype for v in inputs if isinstance(v, Tensor)} if all(isinstance(v, Tensor) for v in inputs) else set()
+            known = (
+                {v.dtype for v in inputs if isinstance(v, Tensor)}
+                if all(isinstance(v, Tensor) for v in inputs)
+                else set()
+            )
             dtype = known.pop() if len(known) == 1 and (dtype != "float" or known <= FLOATING) else None
         if dtype is not None and dtype not in FLOATING:
             requires = False if dtype in INTEGRAL else requires
@@ -198,7 +207,8 @@ class Tensors(Machine):
             made.requires_grad = self.grad_of((tensor,), None)
         parts = self.items(index)[0] if isinstance(index, Sequence) and index.kind == "tuple" else (index,)
         if all(
-            isinstance(p, (Const, Symbol)) and not isinstance(getattr(p, "value", None), bool)
+            isinstance(p, (Const, Symbol))
+            and not isinstance(getattr(p, "value", None), bool)
             or (isinstance(p, Sequence) and p.kind == "slice")
             for p in parts
         ):
@@ -219,7 +229,9 @@ class Tensors(Machine):
             return made
         if name == "requires_grad":
             answer = self.requires_grad(tensor)
-            return Symbol("", "attribute", tensor, node) if answer is None or tensor.role == "parameter" else Const(answer)
+            return (
+                Symbol("", "attribute", tensor, node) if answer is None or tensor.role == "parameter" else Const(answer)
+            )
         if name in ("shape", "dtype", "device", "grad", "grad_fn", "is_leaf", "ndim", "is_cuda", "names", "layout"):
             slot = f".{name}"
             found: Value | None = self.state.get(tensor, slot)
@@ -402,7 +414,14 @@ class Tensors(Machine):
         node: ast.AST,
     ) -> Value:
         self.change(tensor, node, "method", name)
-        later = self._result(operation.name, operation, [tensor, *arguments], self._inputs([tensor, *arguments], keywords), node, keywords)
+        later = self._result(
+            operation.name,
+            operation,
+            [tensor, *arguments],
+            self._inputs([tensor, *arguments], keywords),
+            node,
+            keywords,
+        )
         return self._succeed(tensor, later)
 
     def _succeed(self, tensor: Tensor, later: Tensor) -> Tensor:
@@ -465,7 +484,10 @@ class Tensors(Machine):
         """Run a Backward from a loss: note what it finds freed or changed, and free what it passes."""
         event = Backward(node, loss)
         event.functional = functional
-        named = {**dict(zip(("gradient", "retain_graph", "create_graph"), arguments if not functional else ())), **keywords}
+        named = {
+            **dict(zip(("gradient", "retain_graph", "create_graph"), arguments if not functional else ())),
+            **keywords,
+        }
         event.arguments = named
         event.gradient = named.get("gradient") or named.get("grad_outputs") or named.get("grad_tensors")
         event.create_graph = _answer(named.get("create_graph"), False)
