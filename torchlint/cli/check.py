@@ -55,7 +55,7 @@ def _check_files(paths: list[str], args: argparse.Namespace, configuration: Conf
     from torchlint.engine.many import RunOptions, run
 
     with ProgressBar(quiet=args.quiet) as progress:
-        options = RunOptions(jobs=args.jobs, cache=not args.no_cache, shard=args.shard, progress=progress)
+        options = RunOptions(jobs=args.jobs, cache=not args.no_cache, shard=args.shard, progress=progress, tidy=False)
         result = run(paths, configuration.settings_for, options)
     outcome = Outcome(_new(result.findings, settings), result.files_checked, result.problems)
     if args.write_baseline:
