@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from collections.abc import Iterable
 
 import torch
-from measuring import layers, operations
+from measuring import callables, layers, operations
 from measuring.aliases import alias_table, offered
 from torch import nn
 
@@ -71,7 +71,17 @@ def operations_text() -> str:
     return table_text("what torch's operations do", operations.COLUMNS, operations.rows())
 
 
-WRITERS = {"aliases.tsv": aliases_text, "modules.tsv": modules_text, "operations.tsv": operations_text}
+def signatures_text() -> str:
+    """signatures.tsv: optimizers, schedulers, loaders and other callables."""
+    return table_text("how torch's other callables are called", callables.COLUMNS, callables.rows(alias_table()))
+
+
+WRITERS = {
+    "aliases.tsv": aliases_text,
+    "modules.tsv": modules_text,
+    "operations.tsv": operations_text,
+    "signatures.tsv": signatures_text,
+}
 
 
 def main() -> int:

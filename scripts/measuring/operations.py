@@ -163,7 +163,7 @@ DTYPES = {
     **dict.fromkeys(words("hann_window hamming_window bartlett_window blackman_window kaiser_window"), "default"),
     **dict.fromkeys(words("randint randperm tril_indices triu_indices"), "int64"),
     **dict.fromkeys(words("arange full tensor range scalar_tensor as_tensor asarray from_numpy frombuffer"), ""),
-    "new_tensor": "",
+    **dict.fromkeys(words("new_tensor to type type_as"), ""),
 }
 
 # What can't be called here, or has no result that a call would show.
@@ -462,7 +462,7 @@ def flags(subject: Subject, found: Findings) -> str:
     """What else is known, as words."""
     tags = aten_tags(native_name(subject)) or aten_tags(subject.short)
     words = set(FLAGS.get(subject.short, "").split())
-    if torch.Tag.pointwise in tags:
+    if torch.Tag.pointwise in tags and subject.short not in ("max", "min"):  # max(a, b) alone is
         words.add("pointwise")
     if torch.Tag.data_dependent_output in tags:
         words.add("syncs")
@@ -543,6 +543,7 @@ def schema_signature(subject: Subject) -> str:
         )
     ]
     tensors = [schema for schema in schemas if any("Tensor" in str(argument.type) for argument in schema.arguments)]
+    tensors = [schema for schema in tensors if "list" not in schema.overload_name] or tensors
     plain = [schema for schema in tensors if "Scalar" not in schema.overload_name] or tensors or schemas
     if not plain:
         return ""
@@ -553,9 +554,8 @@ def schema_signature(subject: Subject) -> str:
     for argument in chosen.arguments:
         kind = inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         default = argument.default_value if argument.has_default_value() else inspect.Parameter.empty
-        if default is inspect.Parameter.empty and (
-            argument.name not in everywhere or (optional and not argument.kwarg_only)
-        ):
+        required = argument.name in everywhere and (argument.kwarg_only or not optional)
+        if default is inspect.Parameter.empty and parameters and not required:
             default = None
         optional |= default is not inspect.Parameter.empty
         name = argument.name
