@@ -266,19 +266,7 @@ class Interpreter(Evaluator):
         name = BINARY[type(node.op)][0]
         if isinstance(old, Tensor) and name != "matmul":
             if isinstance(target, ast.Subscript):
-                self.change(old, node, "augmented", f"{name}_")
-                outer = self.current(self.eval(target.value))
-                if isinstance(outer, Tensor) and outer.storage is old.storage:
-                    self._succeed(
-                        outer,
-                        self._result(
-                            "torch.Tensor.setitem", None, [outer, value], self._inputs([outer, value], {}), node, {}
-                        ),
-                    )
-                    return ""
-                self.set_item(
-                    outer, self.eval(target.slice) if not isinstance(target.slice, ast.Slice) else Symbol(), old, target
-                )
+                self._augmented_item(node, target, old, value, f"{name}_")
                 return ""
             if old.role == "loss" or isinstance(value, Tensor) and old.shape == ():
                 self.accumulate(node, old, value, "sum", _spelling(target)).result = old
@@ -311,6 +299,22 @@ class Interpreter(Evaluator):
             self.change(old, node, "augmented", f"{name}_")
         self.assign(target, result, node)
         return ""
+
+    def _augmented_item(self, node: ast.AugAssign, target: ast.Subscript, old: Tensor, value: Value, name: str) -> None:
+        """``container[index] += value``: a change of the item, then an assignment of it."""
+        self.quiet += 1
+        container = self.current(self.eval(target.value))
+        index = self.slice(target.slice) if isinstance(target.slice, ast.Slice) else self.eval(target.slice)
+        self.quiet -= 1
+        if not isinstance(container, Tensor):
+            self.change(old, node, "augmented", name)
+            return
+        if old.base is None:  # an index tensor or mask: the item is a copy
+            self.item_changed(container, index, value, node)
+            return
+        self.change(old, node, "augmented", name)
+        inputs = self._inputs([container, value], {})
+        self._succeed(container, self._result("torch.Tensor.setitem", None, [container, value], inputs, node, {}))
 
     def returning(self, node: ast.Return) -> str:
         self.returns(node, self.eval(node.value))

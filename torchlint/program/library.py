@@ -655,7 +655,7 @@ class Library(Tensors):
         """``container[index] = value``."""
         container = self.current(container)
         if isinstance(container, Tensor):
-            self.item_changed(container, value, node)
+            self.item_changed(container, index, value, node)
             return
         self.accumulate(node, container, value, "store")
         if isinstance(container, Dict):

@@ -447,11 +447,26 @@ class Tensors(Machine):
         )
         return self._succeed(tensor, later)
 
-    def item_changed(self, tensor: Tensor, value: Value, node: ast.AST, whole: bool = False) -> None:
-        """``tensor[...] = value``."""
-        self.change(tensor, node, "index", "" if not whole else "whole")
+    def item_changed(self, tensor: Tensor, index: Value, value: Value, node: ast.AST) -> None:
+        """``tensor[index] = value``."""
+        event = self.change(tensor, node, "index")
+        event.view = event.view or self.is_partial(index)
         later = self._result("torch.Tensor.setitem", None, [tensor, value], self._inputs([tensor, value], {}), node, {})
         self._succeed(tensor, later)
+
+    def is_partial(self, index: Value) -> bool:
+        """Whether writing through an index goes through a view of a part (measured on torch 2.13).
+
+        Integers, None and bounded slices do; full slices, Ellipsis, masks, lists and index tensors write to the whole.
+        """
+        if isinstance(index, Sequence) and index.kind == "slice":
+            bounds = self.items(index)[0]
+            return not all(isinstance(b, Const) and b.value is None for b in bounds)
+        if isinstance(index, Sequence) and index.kind == "tuple":
+            return any(self.is_partial(part) for part in self.items(index)[0])
+        if isinstance(index, Const):
+            return index.value is not Ellipsis
+        return isinstance(index, Symbol)
 
     def change(self, target: Value, node: ast.AST, how: str, name: str = "") -> InPlaceChange:
         """Record that a value's memory is changed."""
