@@ -4,7 +4,8 @@ The texts stand in the ``.toml`` files beside this one, so that they can be read
 An answer has ``fragments`` (stable pieces of its message; ``…`` stands for what is the user's own), ``hints`` (pieces
 that prove nothing alone, and count fully when one of ``context`` is in the text too), ``symptoms`` (how people put it
 in words), and its ``cause`` tables in order of likelihood. A cause's ``when`` is a pattern over the text without white
-space: a cause that fits comes first. ``rank`` prefers an answer to others that fit as well, or puts it behind them.
+space: a cause that fits comes first. ``kinds`` are what a message that must be taken apart (two dtypes, two lists of
+keys) can turn out to say. ``rank`` prefers an answer to others that fit as well, or puts it behind them.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Answer:
     fragments: tuple[str, ...]
     hints: tuple[str, ...]
     context: tuple[str, ...]
-    dtypes: tuple[str, ...]
+    kinds: tuple[str, ...]
     rank: int
     symptoms: tuple[str, ...]
     unread: str
@@ -126,7 +127,7 @@ def _answer(entry: dict[str, Any], ids: tuple[str, ...], unread: str) -> Answer:
         fragments=tuple(entry.get("fragments", ())),
         hints=tuple(entry.get("hints", ())),
         context=tuple(entry.get("context", ())),
-        dtypes=tuple(entry.get("dtypes", ())),
+        kinds=tuple(entry.get("kinds", ())),
         rank=entry.get("rank", 0),
         symptoms=(*symptoms.get("en", ()), *symptoms.get("zh", ())),
         unread=unread,

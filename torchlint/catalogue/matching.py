@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from torchlint.catalogue import dtypes, state_dicts
 from torchlint.catalogue.answers import Answer, Cause, all_answers
-from torchlint.catalogue.dtypes import mismatch
 from torchlint.catalogue.transcript import Transcript
 
 MESSAGE, WORDS, GUESS = "message", "words", "guess"
@@ -24,7 +24,7 @@ SURE = 0.6
 _LONGEST_GAP = 400
 _MOST_REST = 400_000
 _RAISED, _BEFORE, _REST = 1.0, 0.85, 0.7
-_FRAGMENT, _HINT_IN_CONTEXT, _HINT, _TYPES = 1.0, 0.9, 0.45, 1.05
+_FRAGMENT, _HINT_IN_CONTEXT, _HINT, _KIND = 1.0, 0.9, 0.45, 1.2
 _QUOTES = str.maketrans("", "", "'\"`\u2018\u2019\u201c\u201d\u00b4")
 
 
@@ -91,7 +91,8 @@ def _in_segment(number: int, weight: float, text: str, everything: str) -> Itera
     key = _key(text)
     if not key:
         return
-    types = mismatch(flatten(text))
+    flat = flatten(text)
+    kinds = [said for said in (dtypes.mismatch(flat), state_dicts.mismatch(flat)) if said]
     for pieces in _index():
         answer, strength, span = pieces.answer, 0.0, (0, 0)
         place = _longest(pieces.fragments, key)
@@ -100,8 +101,9 @@ def _in_segment(number: int, weight: float, text: str, everything: str) -> Itera
         elif pieces.hints and (place := _longest(pieces.hints, key)):
             in_context = any(word in everything for word in pieces.context)
             strength, span = (_HINT_IN_CONTEXT if in_context else _HINT), place
-        if types and types[0] in answer.dtypes and strength < _TYPES:
-            strength, span = _TYPES, types[1:]
+        for kind, start, end in kinds:
+            if kind in answer.kinds:
+                strength, span = _KIND, (start, end)
         if strength:
             length = min(span[1] - span[0], 200) / 2000
             yield _Found(answer, weight * (strength + length) + 0.1 * answer.rank, number, *span)

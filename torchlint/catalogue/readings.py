@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from torchlint.catalogue.matching import flatten
+from torchlint.catalogue.state_dicts import listed, prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,15 +470,15 @@ def _mismatched(flat: str) -> Iterator[Reading]:
 
 @_reads("missing-keys", "wrapped-keys", "other-keys")
 def _keys(flat: str) -> Iterator[Reading]:
-    missing, unexpected = _listed("Missing", flat), _listed("Unexpected", flat)
+    missing, unexpected = listed("Missing", flat), listed("Unexpected", flat)
     if not missing and not unexpected:
         return
-    prefix = _prefix(missing, unexpected)
-    other = _prefix(unexpected, missing)
-    if prefix:
+    begins = prefix(missing, unexpected)
+    other = prefix(unexpected, missing)
+    if begins:
         yield Reading(
-            f"Every key of the file begins with {prefix!r}, and the model's don't: take it off.",
-            f"文件里的每个键都以 {prefix!r} 开头，而模型的没有：把它去掉。",
+            f"Every key of the file begins with {begins!r}, and the model's don't: take it off.",
+            f"文件里的每个键都以 {begins!r} 开头，而模型的没有：把它去掉。",
         )
     elif other:
         yield Reading(
@@ -491,28 +492,6 @@ def _keys(flat: str) -> Iterator[Reading]:
             f"缺少 {len(missing)} 个键，多出 {len(unexpected)} 个键"
             f"{f'，例如 {missing[0]}' if missing else ''}{f' 与 {unexpected[0]}' if unexpected else ''}。",
         )
-
-
-def _listed(kind: str, flat: str) -> list[str]:
-    found = re.search(rf'{kind}key\(s\)instate_dict:((?:"[^"]+",?)+)', flat)
-    return re.findall(r'"([^"]+)"', found[1]) if found else []
-
-
-def _prefix(plain: list[str], prefixed: list[str]) -> str:
-    """The beginning that all of ``prefixed`` have and ``plain`` lack."""
-    if not prefixed:
-        return ""
-    start = prefixed[0]
-    for dot in (index + 1 for index, char in enumerate(start) if char == "."):
-        prefix = start[:dot]
-        if not all(key.startswith(prefix) for key in prefixed):
-            return ""
-        stripped = {key[dot:] for key in prefixed}
-        if plain and stripped & set(plain):
-            return prefix
-        if not plain and prefix in ("module.", "_orig_mod."):
-            return prefix
-    return ""
 
 
 @_reads("weights-only")
