@@ -1,0 +1,174 @@
+"""TL601 function-instantiated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from torchlint.check import Applicability, Check, ClassInfo, Fix, Module, Report, Scope, Severity, on
+from torchlint.source.edits import replace, safe
+
+from .common import Form
+
+
+class FunctionInstantiated(Check):
+    """An autograd.Function is instantiated and the instance is called: torch raises "Legacy autograd function".
+
+    ## Why
+
+    Functions with instances went away in torch 1.5. The message, "Legacy autograd function with non-static forward
+    method is deprecated", points the wrong way: forward is usually static already, and only the call is old.
+
+    ## Bad
+
+        class Square(torch.autograd.Function):
+            ...
+
+        y = Square()(x)
+
+    ## Good
+
+        y = Square.apply(x)
+
+    ## Known limits
+
+    An instance that isn't called is left alone, as is a class with a `__call__` of its own. The fix is left out where
+    the constructor gets arguments: they must become arguments of `apply`, in the order of forward.
+    """
+
+    code = "TL601"
+    name = "function-instantiated"
+    severity = Severity.ERROR
+    fixable = Applicability.SAFE
+    failures = ("T-F1",)
+
+    @on(Module)
+    def check(self, module: Module, report: Report) -> None:
+        """Look at calls of what calls make, and at calls of variables and attributes that hold such."""
+        called = {name for scope in module.scope.walk() for name in scope.calls}
+        for scope in module.scope.walk():
+            for call in scope.calls.get("", ()):
+                self._made(module, _Use(call.func, scope, lambda: True), report)
+            for use in (*_variables(scope, called), *_defaults(scope), *_attributes(scope, called)):
+                self._made(module, use, report)
+
+    def _made(self, module: Module, use: _Use, report: Report) -> None:
+        for made in _makers(use.value):
+            cls = module.definition(made.func, use.scope)
+            if not isinstance(cls, ClassInfo) or not cls.is_autograd_function or cls.method("__call__") is not None:
+                continue
+            only_called = use.called()
+            if only_called is None:
+                continue
+            text = module.source.segment(made.func)
+            report(
+                made,
+                f'{text}(...) makes an instance of an autograd.Function, and calling it raises "Legacy autograd '
+                f'function"; use {text}.apply({", ".join(p.arg for p in Form(cls).inputs)}).',
+                fix=_fix(module, made, cls, text) if only_called else None,
+            )
+
+
+def _fix(module: Module, made: ast.Call, cls: ClassInfo, text: str) -> Fix | None:
+    """``Square()`` becomes ``Square.apply``."""
+    if made.args or made.keywords or "__init__" in cls.methods:
+        return None
+    return safe("Use apply", replace(module.source, made, f"{text}.apply"))
+
+
+@dataclass(frozen=True)
+class _Use:
+    """An expression whose value may be called. ``called`` tells whether it is: and never anything else, or also (None:
+    it isn't)."""
+
+    value: ast.expr | None
+    scope: Scope
+    called: Callable[[], bool | None]
+
+
+def _makers(node: ast.expr | None) -> Iterator[ast.Call]:
+    """The calls whose result an expression is, both arms of a condition included."""
+    if isinstance(node, ast.IfExp):
+        yield from _makers(node.body)
+        yield from _makers(node.orelse)
+    elif isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+        yield node
+
+
+def _variables(scope: Scope, called: set[str]) -> Iterator[_Use]:
+    """``square = Square()``, later ``square(x)`` here or in a function below."""
+    for node in scope.of_type(ast.Assign):
+        for target in node.targets:  # type: ignore[attr-defined]
+            if isinstance(target, ast.Name) and target.id in called:
+                yield _Use(node.value, scope, partial(_called_name, scope, target.id))  # type: ignore[attr-defined]
+
+
+def _called_name(scope: Scope, name: str, bindings: int = 1) -> bool | None:
+    """Whether a variable of a scope, bound so often, is called there or below; False where it is used otherwise too."""
+    calls = {
+        call.func
+        for below in _seeing(scope, name)
+        for call in below.calls.get(name, ())
+        if isinstance(call.func, ast.Name)
+    }
+    uses = [node for node in ast.walk(scope.node) if isinstance(node, ast.Name) and node.id == name]
+    if not calls or sum(not isinstance(node.ctx, ast.Load) for node in uses) != bindings:
+        return None
+    return all(node in calls for node in uses if isinstance(node.ctx, ast.Load))
+
+
+def _seeing(scope: Scope, name: str) -> Iterator[Scope]:
+    """The scopes in which a variable of this one is visible."""
+    yield scope
+    pending = list(scope.children)
+    while pending:
+        below = pending.pop()
+        if name not in below.stores or isinstance(below.node, ast.ClassDef):
+            yield below
+            pending += below.children
+
+
+def _defaults(scope: Scope) -> Iterator[_Use]:
+    """``def block(x, act=Square()): return act(x)``."""
+    node = scope.node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or scope.parent is None:
+        return
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    for parameter, default in pairs:
+        if parameter.arg in scope.calls:
+            yield _Use(default, scope.parent, partial(_called_parameter, scope, parameter.arg))
+
+
+def _called_parameter(scope: Scope, name: str) -> bool | None:
+    return None if _called_name(scope, name, 0) is None else False
+
+
+def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
+    """``self.square = Square()`` or a class attribute, later ``self.square(x)``."""
+    if not isinstance(scope.node, ast.ClassDef):
+        return
+    for name in called & scope.self_writes.keys():
+        writes = scope.self_writes[name]
+        target, method = writes[0]
+        value = next((n.value for n in method.of_type(ast.Assign) if target in n.targets), None)  # type: ignore[attr-defined]
+        if len(writes) == 1 and value is not None:
+            yield _Use(value, method, partial(_called_attribute, scope, name, True))
+    for node in scope.of_type(ast.Assign):
+        for target in node.targets:  # type: ignore[attr-defined]
+            if isinstance(target, ast.Name) and target.id in called and target.id not in scope.self_writes:
+                yield _Use(node.value, scope, partial(_called_attribute, scope, target.id, False))  # type: ignore[attr-defined]
+
+
+def _called_attribute(scope: Scope, name: str, of_instance: bool) -> bool | None:
+    calls = {call.func for below in scope.walk() for call in below.calls.get(name, ())}
+    reads = [read for read, _ in scope.self_reads.get(name, ())]
+    if not any(read in calls for read in reads):
+        return None
+    return of_instance and all(read in calls for read in reads)
