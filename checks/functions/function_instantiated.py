@@ -143,11 +143,7 @@ def _defaults(scope: Scope) -> Iterator[_Use]:
     ]
     for parameter, default in pairs:
         if parameter.arg in scope.calls:
-            yield _Use(default, scope.parent, partial(_called_parameter, scope, parameter.arg))
-
-
-def _called_parameter(scope: Scope, name: str) -> bool | None:
-    return None if _called_name(scope, name, 0) is None else False
+            yield _Use(default, scope.parent, partial(_called_name, scope, parameter.arg, 0))
 
 
 def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
@@ -159,16 +155,16 @@ def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
         target, method = writes[0]
         value = next((n.value for n in method.of_type(ast.Assign) if target in n.targets), None)  # type: ignore[attr-defined]
         if len(writes) == 1 and value is not None:
-            yield _Use(value, method, partial(_called_attribute, scope, name, True))
+            yield _Use(value, method, partial(_called_attribute, scope, name))
     for node in scope.of_type(ast.Assign):
         for target in node.targets:  # type: ignore[attr-defined]
             if isinstance(target, ast.Name) and target.id in called and target.id not in scope.self_writes:
-                yield _Use(node.value, scope, partial(_called_attribute, scope, target.id, False))  # type: ignore[attr-defined]
+                yield _Use(node.value, scope, partial(_called_attribute, scope, target.id))  # type: ignore[attr-defined]
 
 
-def _called_attribute(scope: Scope, name: str, of_instance: bool) -> bool | None:
+def _called_attribute(scope: Scope, name: str) -> bool | None:
     calls = {call.func for below in scope.walk() for call in below.calls.get(name, ())}
     reads = [read for read, _ in scope.self_reads.get(name, ())]
     if not any(read in calls for read in reads):
         return None
-    return of_instance and all(read in calls for read in reads)
+    return all(read in calls for read in reads)
