@@ -21,6 +21,7 @@ MODULE = "module"
 MODULE_CLASS = "module class"
 PARAMETER = "parameter"
 TENSOR = "tensor"
+LOADER = "loader"
 SEQUENCE = "sequence"
 MAPPING = "mapping"
 NONE = "none"
@@ -58,6 +59,17 @@ _FIRST_ARGUMENT = frozenset(
 _PARAMETERS = frozenset(
     {"torch.nn.Parameter", "torch.nn.UninitializedParameter", "torch.nn.parameter.UninitializedParameter"}
 )
+
+_LOADERS = frozenset(
+    {
+        "torch.utils.data.DataLoader",
+        "torch_geometric.loader.DataLoader",
+        "torch_geometric.data.DataLoader",
+        "monai.data.DataLoader",
+        "torchdata.stateful_dataloader.StatefulDataLoader",
+    }
+)
+"""DataLoader and classes of packages that derive from it and take its arguments."""
 
 _SEQUENCES = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "collections.deque"})
 _MAPPINGS = frozenset(
@@ -687,7 +699,8 @@ class Instances:
         if isinstance(found, FunctionInfo):
             return self._function_call(found, node, context)
         if isinstance(found, ClassInfo):
-            return [Made(MODULE if found.is_module else UNKNOWN, node, context, cls=found, fresh=True)]
+            kind = MODULE if found.is_module else LOADER if found.derives("torch.utils.data.DataLoader") else UNKNOWN
+            return [Made(kind, node, context, cls=found, fresh=True)]
         if name is not None and isinstance(found, Imported):
             return self._external_call(name, node, context)
         return self._called(self._makes(func, context), node, context)
@@ -704,6 +717,8 @@ class Instances:
         first = node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
         if name in _PARAMETERS:
             return [Made(PARAMETER, node, context, fresh=True)]
+        if name in _LOADERS:
+            return [Made(LOADER, node, context, fresh=True)]
         spec = torchapi.module_class(name)
         if spec is not None:
             return [Made(MODULE, node, context, spec=spec, fresh=True)]
