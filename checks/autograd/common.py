@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Event, Fix, InPlaceChange, Module, Scope
+from torchlint.check import Backward, Event, Fix, InPlaceChange, Module, Scope
 from torchlint.source.edits import name_for, safe, wrap_statements
 
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
@@ -36,26 +36,45 @@ def under_no_grad(event: Event) -> Fix | None:
     return safe("with torch.no_grad():", name.edits, wrap_statements(source, [statement], f"with {name.spelling}():"))
 
 
-def only_called_without_grad(event: Event) -> bool:
-    """Whether the function that an event stands in is called in its file under no_grad or inference_mode.
+RECORDING = frozenset({"__init__", "forward", "reset_parameters", "training_step"})
+"""Methods that run while autograd records, unless somebody takes pains."""
 
-    Asked where the grad mode is the caller's (``event.grad`` is None): a helper of such a caller is no fault.
+
+def is_recording(event: Event) -> bool:
+    """Whether autograd records where an event happens.
+
+    Where the mode is a caller's that wasn't seen (``event.grad`` is None), something must speak for it: a backward in
+    the same trace, a method that torch calls while recording, or such a caller in the file; and no caller in the file
+    may be one that switches it off.
     """
-    module = event.module
-    scope: Scope | None = event.frame.scope
-    return event.grad is None and scope is not None and _called_without_grad(module, scope, 3, set())
+    if event.grad is not None:
+        return event.grad
+    root = next(event.block.enclosing("root"))
+    if next(root.events(Backward), None) is not None:
+        return True
+    return _recording_callers(event.module, event.frame.scope, 4, set()) is True
 
 
-def _called_without_grad(module: Module, scope: Scope, levels: int, seen: set[Scope]) -> bool:
-    if not scope.is_function or scope in seen or not levels:
-        return False
+def _recording_callers(module: Module, scope: Scope, levels: int, seen: set[Scope]) -> bool | None:
+    """True: it is called while recording; False: somewhere not; None: nothing tells."""
+    if not scope.is_function:
+        return True
+    if scope in seen or not levels:
+        return None
     seen.add(scope)
+    answer: bool | None = None
+    if scope.owner is not None and scope.name in RECORDING:
+        answer = True
     for call, caller in module.scope.all_calls(scope.name):
         if caller is scope:
             continue
-        if _grad_is_off(module, caller, call) or _called_without_grad(module, caller, levels - 1, seen):
-            return True
-    return False
+        if _grad_is_off(module, caller, call):
+            return False
+        above = _recording_callers(module, caller, levels - 1, seen)
+        if above is False:
+            return False
+        answer = answer or above
+    return answer
 
 
 def _grad_is_off(module: Module, scope: Scope, node: ast.AST) -> bool:

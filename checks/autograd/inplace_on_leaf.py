@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchlint.check import Applicability, Check, InPlaceChange, Report, Severity, on
 
-from .common import changed_expression, only_called_without_grad, spelled, under_no_grad
+from .common import changed_expression, is_recording, spelled, under_no_grad
 
 
 class InplaceOnLeaf(Check):
@@ -30,7 +30,8 @@ class InplaceOnLeaf(Check):
 
     ## Known limits
 
-    A tensor whose making isn't seen is never reported. A function that its file calls under `no_grad` isn't either.
+    A tensor whose making isn't seen is never reported. A function on its own is reported only where something shows
+    that it runs while autograd records: a backward, a module's `__init__` or `forward`, or a caller in the file.
     """
 
     code = "TL208"
@@ -54,10 +55,4 @@ class InplaceOnLeaf(Check):
 
 def raises_on_leaf(change: InPlaceChange) -> bool:
     """Whether torch refuses an in-place change because of the leaf whose memory it is."""
-    return bool(
-        change.leaf
-        and change.requires_grad
-        and change.grad is not False
-        and not change.through_data
-        and not only_called_without_grad(change)
-    )
+    return bool(change.leaf and change.requires_grad and not change.through_data and is_recording(change))
