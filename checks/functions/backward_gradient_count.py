@@ -22,8 +22,8 @@ _LOOSE_OPERATORS = (ast.Add, ast.Mult)  # of tuples too
 
 
 class BackwardGradientCount(Check):
-    """backward of an autograd.Function returns another number of gradients than forward has inputs, or takes another
-    number than forward has outputs: the backward pass raises.
+    """The backward of an autograd.Function returns another number of gradients than forward has inputs, or takes
+    another number than forward has outputs: the backward pass raises.
 
     ## Why
 
@@ -83,13 +83,17 @@ class BackwardGradientCount(Check):
             if isinstance(value, (ast.List, ast.ListComp)):
                 said = "returns a list, which torch takes for one gradient"
                 wanted = "return a tuple"
-                fix = unsafe("Return a tuple", surround(backward.module.source, value, "tuple(", ")"))
+                fix = unsafe("Return a tuple", _as_tuple(report, value))
             elif items is not None and (len(items) < form.required or not all(is_none(item) for item in items[most:])):
                 said = (
                     f"returns {_gradients(len(items))} for the {_inputs(inputs, form.star)} of {form.cls.name}.forward"
                 )
                 wanted = "return one for each, None where there is none"
-                fix = unsafe("Return None for the other inputs", _with_nones(report, value, form.required - len(items)))
+                missing = form.required - len(items)
+                written = isinstance(value, ast.Tuple) or items == [value]
+                fix = (
+                    unsafe("Return None for the other inputs", _with_nones(report, value, missing)) if written else None
+                )
             else:
                 continue
             if backward.cls is form.cls:
@@ -142,6 +146,13 @@ def _with_nones(report: Report, value: ast.expr, count: int) -> tuple[Edit, ...]
     if count <= 0 or value.lineno != value.end_lineno or any(isinstance(p, (ast.NamedExpr, ast.Lambda)) for p in parts):
         return None
     return replace(source, value, ", ".join([*(source.segment(part) for part in parts), *["None"] * count]))
+
+
+def _as_tuple(report: Report, value: ast.List | ast.ListComp) -> tuple[Edit, ...] | None:
+    source = report.module.source
+    if isinstance(value, ast.ListComp) or len(value.elts) < 2:
+        return surround(source, value, "tuple(", ")")
+    return replace(source, value, f"({source.segment(value)[1:-1]})")
 
 
 def _outputs(form: Form, forward: FunctionInfo) -> set[int]:

@@ -313,6 +313,8 @@ def _gives_a_tensor(
     """Whether a call of an operation returns one tensor; ``others`` are its arguments but for the first."""
     if operation is None:
         return False
+    if operation.short_name == "where":  # a mask alone gives a tuple of indices
+        return bool(others)
     # max, min and median give one tensor of all elements, and values with indices of a dimension.
     return operation.returns_tensor or (operation.result == "tensor|values,indices" and not others and not keywords)
 
