@@ -38,6 +38,9 @@ from torchlint.program.values import (
 DEPTH = 9
 """How many calls deep the project's functions are followed."""
 
+CONTEXT_MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
+"""Decorators that make a generator run around a with block: what it does is undone after, and not followed."""
+
 QUIET_DEPTH = 3
 """The same while only learning what a class keeps on self."""
 
@@ -238,7 +241,7 @@ class Caller(Library):
         foreign = info.module is not self.module
         if (
             frames > (QUIET_DEPTH if self.quiet else DEPTH)
-            or info.scope.of_type(ast.Yield)
+            or (info.scope.of_type(ast.Yield) and any(d in CONTEXT_MANAGERS for d in info.decorators))
             or (foreign and self.foreign_steps <= 0)
             or self.quiet > 3
         ):
@@ -272,6 +275,9 @@ class Caller(Library):
         return self._results(frame, node)
 
     def _results(self, frame: Frame, node: ast.AST) -> Value:
+        if frame.yielded:  # a generator: followed where it is called, as if it were drained at once
+            frame.returned = []
+            return self.sequence("generator", frame.yielded, node, exact=False)
         if not frame.returned:
             return Const(None)
         result = frame.returned[0][0]

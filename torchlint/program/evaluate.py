@@ -534,7 +534,7 @@ class Evaluator(Caller):
 
     def yielded(self, node: ast.Yield) -> Value:
         value = self.eval(node.value)
-        self.frame.returned.append((Symbol("", "element", value, node), self.state))
+        self.frame.yielded.append(value)
         return Symbol(node=node)
 
     def starred(self, node: ast.Starred) -> Value:

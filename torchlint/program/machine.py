@@ -45,7 +45,7 @@ ANSWERS = frozenset({"@mode", "@requires_grad", "@leaf", "@frozen", GRAD})
 class Frame:
     """One activation of a function (or of a module's body). Locals are in the State under (frame, name)."""
 
-    __slots__ = ("block", "captured", "closure", "function", "module", "owner", "receiver", "returned", "scope")
+    __slots__ = ("block", "captured", "closure", "function", "module", "owner", "receiver", "returned", "scope", "yielded")
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Frame:
         self.receiver = receiver
         self.owner = function.cls if function is not None else None
         self.returned: list[tuple[Value, State]] = []
+        self.yielded: list[Value] = []
         self.block: Block | None = None
         self.captured = False  # whether a function made here may outlive it
 

@@ -1,0 +1,89 @@
+"""What the rules on training and evaluation loops share."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from torchlint.check import (
+    Block,
+    Object,
+    Optimizer,
+    OptimizerStep,
+    Parameters,
+    Symbol,
+    Trace,
+    UnknownCall,
+    Value,
+    ZeroGrad,
+)
+
+SCHEDULER_NAME = re.compile(r"sched|(^|[._])lr($|[._])|warmup", re.IGNORECASE)
+OPTIMIZER_NAME = re.compile(r"opt(im|$|_|[^a-z])|(^|[._])opt", re.IGNORECASE)
+EVALUATION_NAME = re.compile(
+    r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|infer|inference|predict)(_|$)"
+)
+
+
+def spelled(node: ast.AST | None) -> str:
+    """The user's own words for an expression, shortened."""
+    text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def steps_an_optimizer(step: OptimizerStep) -> bool:
+    """Whether a ``.step()`` is an optimizer's, as far as is known: a Symbol spelt like a scheduler's isn't."""
+    if isinstance(step.optimizer, Symbol):
+        return SCHEDULER_NAME.search(step.optimizer.name) is None
+    return isinstance(step.optimizer, Optimizer)
+
+
+def concerns(zero: ZeroGrad, optimizer: Value) -> bool:
+    """Whether gradients cleared there may be those that an optimizer steps with: only a known other is told apart."""
+    target = zero.target
+    if target is optimizer:
+        return True
+    if isinstance(target, Optimizer) and isinstance(optimizer, Optimizer):
+        return bool(set(sources(target)) & set(sources(optimizer))) or not sources(target) or not sources(optimizer)
+    if isinstance(target, Object) and isinstance(optimizer, Optimizer):
+        return not sources(optimizer) or target in sources(optimizer) or True
+    return True
+
+
+def sources(optimizer: Optimizer) -> tuple[Value, ...]:
+    """The modules whose parameters an optimizer was given, where that is plain."""
+    return optimizer.params.sources if isinstance(optimizer.params, Parameters) else ()
+
+
+def may_hide(call: UnknownCall, *values: Value) -> bool:
+    """Whether a call that couldn't be followed got one of these values (or an object that may hold it)."""
+    return any(call.involves(value) for value in values)
+
+
+def looks_like_optimizer(value: Value, trace: Trace) -> bool:
+    """Whether something that is stepped is an optimizer: known to be one, declared so, or spelt so."""
+    if isinstance(value, Optimizer):
+        return True
+    if isinstance(value, Symbol):
+        declared = (value.annotation or "").startswith("torch.optim.")
+        return declared or OPTIMIZER_NAME.search(value.name) is not None
+    return False
+
+
+def runs_once(loop: Block) -> bool:
+    """Whether a loop is left after its first turn, or is over ``range(1)``."""
+    node = loop.node
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body and isinstance(body[-1], (ast.Break, ast.Return, ast.Raise)):
+        return True
+    if isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
+        called = node.iter.func
+        arguments = node.iter.args
+        return (
+            isinstance(called, ast.Name)
+            and called.id == "range"
+            and len(arguments) == 1
+            and isinstance(arguments[0], ast.Constant)
+            and arguments[0].value == 1
+        )
+    return False
