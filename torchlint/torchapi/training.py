@@ -383,8 +383,8 @@ def _losses() -> Mapping[str, Loss]:
             found[module.name] = _named(loss, module.name, module.signature, module.forward)
         called = function(f"torch.nn.functional.{function_name}") if function_name else None
         if called is not None:
-            argument = "input" if called.signature.argument(loss.input) is None else loss.input
-            found[called.name] = _named(loss, called.name, called.signature, called.signature, argument)
+            prediction = called.signature.arguments[0].name
+            found[called.name] = _named(loss, called.name, called.signature, called.signature, prediction)
     for name, call, loss in _OTHER_LOSSES:
         found[name] = _named(loss, name, None, parse_signature(call))
     return found
