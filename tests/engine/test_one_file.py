@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,10 @@ def test_a_finding_says_what_where_and_what_comes_of_it(settings: Settings) -> N
         ("import torch\nx = '\0'\n", (2, 6), "null byte"),
         ("torch\nx = " + "(" * 5000 + ")" * 5000, (2, 204), "too many nested parentheses"),
         ("torch\nx = " + "-" * 50_000 + "1", (1, 1), "nested too deeply"),
-        ("torch\nx = " + "1+" * 50_000 + "1", (1, 1), "nested too deeply"),
+        pytest.param(
+            *("torch\nx = " + "1+" * 50_000 + "1", (1, 1), "nested too deeply"),
+            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 makes a tree of any depth"),
+        ),
         ("torch\nx = '\ud800'\n", (2, 6), "lone surrogate"),
         ("torch\nгод = 2 0\n", (2, 9), "invalid syntax"),
     ],
