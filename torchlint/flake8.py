@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +27,40 @@ if TYPE_CHECKING:
 _WORDS = tuple(word.decode() for word in TORCH_WORDS)
 
 
+class _Garbage:
+    """Keeps Python's collector from walking over what torchlint knows of the project again and again.
+
+    With some hundred thousand nodes of syntax trees alive, its walks would cost more than all checks together. So what
+    is alive after a file was linted is set aside, and looked through only once in a while, which bounds memory:
+    trees that pyflakes has tied into circles are only freed then.
+    """
+
+    INTERVAL = 1_500_000
+    """Characters of source between two full collections; a tree takes some 50 bytes for each."""
+
+    def __init__(self) -> None:
+        self._since = 0
+
+    @contextmanager
+    def kept(self, size: int, linters: Collection[Linter]) -> Iterator[None]:
+        """While a file of ``size`` characters is linted nothing is collected."""
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            self._since += size
+            if self._since > self.INTERVAL:
+                self._since = 0
+                for linter in linters:
+                    linter.project.close()
+                gc.unfreeze()
+                gc.collect()
+            gc.freeze()
+            if enabled:
+                gc.enable()
+
+
 class Plugin:
     """flake8 makes one of these for every file, with the tree that it has parsed anyway."""
 
@@ -34,6 +70,7 @@ class Plugin:
     _asked_for: ClassVar[tuple[str, ...]] = ()
     _configuration: ClassVar[Configuration] = Configuration()
     _linters: ClassVar[dict[Settings, Linter]] = {}
+    _garbage: ClassVar[_Garbage] = _Garbage()
 
     def __init__(self, tree: ast.Module, lines: Sequence[str], filename: str) -> None:
         self.tree = tree
@@ -83,8 +120,9 @@ class Plugin:
 
     def _findings(self) -> list[Finding]:
         path = str(Path(self.filename).resolve())
-        source = source_from_text("".join(self.lines), self.filename, path, self.tree)
-        return self._linter(path).lint(source)
+        text = "".join(self.lines)
+        with self._garbage.kept(len(text), self._linters.values()):
+            return self._linter(path).lint(source_from_text(text, self.filename, path, self.tree))
 
     @classmethod
     def _linter(cls, path: str) -> Linter:
