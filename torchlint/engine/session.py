@@ -42,6 +42,11 @@ class Session:
         """The outcome of each file."""
         return [self._lint_one(found) for found in files]
 
+    def close(self) -> None:
+        """Free everything that was kept for further files."""
+        for linter in self.linters.values():
+            linter.project.close()
+
     def new_listings(self) -> Iterator[tuple[Settings, dict[str, frozenset[str]]]]:
         """The folders that imports were looked up in since this was last asked."""
         for settings, linter in self.linters.items():
