@@ -47,8 +47,8 @@ def batch_size(subject: Subject) -> Iterable[Problem]:
                 if size == other:
                     # A literal size breaks every other one, too: one fault.
                     return
-    if subject.options.mode != "eval":
-        yield from _single_in_training(subject, seen)
+    if subject.options.mode != "eval" and not seen:
+        yield from _single_in_training(subject)
 
 
 def _traced(subject: Subject, size: int) -> tuple[Outcome, Shapes]:
@@ -148,7 +148,7 @@ def _culprit(subject: Subject, size: int, traces: dict[int, tuple[Outcome, Shape
         for (op, in_a, out_a), (op_b, in_b, out_b) in zip(first, third):
             if op.name != op_b.name:
                 return None
-            for a, b in zip(out_a, out_b):
+            for a, b in zip(out_a[:1], out_b[:1]):
                 fed = any(x and y and x != y for x, y in zip(in_a, in_b))
                 if fed and _is_stuck(a, b, base, other):
                     return op_b
@@ -188,7 +188,9 @@ def _literal(subject: Subject, works: int) -> Problem:
     )
 
 
-def _single_in_training(subject: Subject, seen: set[str]) -> Iterable[Problem]:
+def _single_in_training(subject: Subject) -> Iterable[Problem]:
+    if subject.run(subject.fresh(train=True)).error is not None:
+        return
     for size in (1, subject.batch + 1):
         outcome = subject.run(subject.fresh(train=True), size)
         if outcome.error is None:
@@ -203,9 +205,8 @@ def _single_in_training(subject: Subject, seen: set[str]) -> Iterable[Problem]:
                 layer=outcome.layers.failed.path if outcome.layers.failed is not None else "",
                 cause="single-sample",
             )
-        elif str(error_site(outcome.error)) not in seen:
-            problem = subject.diagnose(outcome, f"forward in train mode with a batch of {size}")
-            yield problem
+        else:
+            yield subject.diagnose(outcome, f"forward in train mode with a batch of {size}")
         return
 
 
@@ -244,7 +245,10 @@ def batch_leak(subject: Subject) -> Iterable[Problem]:
     if not sources.found:
         raise Skip("no input carries a gradient")
     outputs = [t for _, t in tensors(output) if t.requires_grad and t.is_floating_point()]
-    leaks = [t for t in outputs if _leaks(t, size, dims, sources)]
+    try:
+        leaks = [t for t in outputs if _leaks(t, size, dims, sources)]
+    except RuntimeError as error:
+        raise Skip(f"the gradient for the input fails ({describe(error)})") from error
     if not outputs or not any(_batch_dim(t, size, dims) is not None for t in outputs):
         raise Skip("no output has a batch dimension and a graph")
     if leaks:
@@ -316,12 +320,15 @@ def _leaks(tensor: torch.Tensor, size: int, dims: set[int], sources: _Sources) -
     dim = _batch_dim(tensor, size, dims)
     if dim is None:
         return False
-    row = tensor.select(dim, 0)
-    weights = torch.randn(tuple(row.shape), generator=torch.Generator().manual_seed(1)).to(row.device, row.dtype)
-    grads = torch.autograd.grad((row * weights).sum(), [t for t, _ in sources.found], retain_graph=True, allow_unused=True)
-    for grad, (_, source_dim) in zip(grads, sources.found):
-        if grad is not None and bool((grad.narrow(source_dim, 1, size - 1) != 0).any()):
-            return True
+    inputs = [t for t, _ in sources.found]
+    # The first and the last: a recurrence over the batch lets each see only those before it.
+    for index, others in ((0, (1, size - 1)), (size - 1, (0, size - 1))):
+        row = tensor.select(dim, index)
+        weights = torch.randn(tuple(row.shape), generator=torch.Generator().manual_seed(1)).to(row.device, row.dtype)
+        grads = torch.autograd.grad((row * weights).sum(), inputs, retain_graph=True, allow_unused=True)
+        for grad, (_, source_dim) in zip(grads, sources.found):
+            if grad is not None and bool((grad.narrow(source_dim, *others).nan_to_num(0, 0, 0) != 0).any()):
+                return True
     return False
 
 

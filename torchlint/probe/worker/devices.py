@@ -27,6 +27,9 @@ _MISMATCH = re.compile(
 _ELSEWHERE = "meta"
 
 
+_LOOKUPS = {"embedding", "embedding_bag", "gather", "index_select", "scatter", "scatter_add", "take_along_dim", "nll_loss"}
+
+
 class Origins(OpTrace):
     """Follows every CPU tensor back to where it came from: an attribute of a module, or the line that made it."""
 
@@ -35,6 +38,14 @@ class Origins(OpTrace):
         self.attributes = attributes
         self.made: dict[int, Op] = {}
         self.kept: list[Any] = []
+
+    def before(self, op: Op, args: Any, kwargs: Any) -> Any:
+        """Fake tensors let a lookup with an index on another device pass, which a real device doesn't."""
+        if op.name in _LOOKUPS:
+            places = {t.device.type for _, t in tensors([args, kwargs]) if t.dim()}
+            if len(places) > 1:
+                raise RuntimeError(f"Expected all tensors to be on the same device, but {op.name} got two")
+        return None
 
     def after(self, op: Op, args: Any, kwargs: Any, output: Any, seen: Any) -> None:
         """What stays on the CPU has the origin of what it was made of; without any, it was made here."""
@@ -156,7 +167,7 @@ def _creation_problem(made: Op, meeting: Site | None) -> Problem:
         "give it the input's device: device=x.device",
         "R-02",
         layer=made.layer,
-        cause=f"device:{site.file}:{site.row}" if site is not None else "",
+        cause=f"made:{site.file}:{site.row}" if site is not None else "",
     )
 
 

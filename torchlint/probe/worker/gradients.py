@@ -36,9 +36,13 @@ def dead_parameters(subject: Subject) -> Iterable[Problem]:
     _needs_gradient(run)
     if run.loss is None:
         raise Skip("no output hangs on the parameters (TP105)")
+    if not subject.is_fake and not all(
+        bool(t.isfinite().all()) for _, t in tensors(run.outcome.output) if t.is_floating_point()
+    ):
+        raise Skip("the output isn't finite (TP111)")
     wanting = {name: p for name, p in run.model.named_parameters() if p.requires_grad}
-    without = [name for name, p in wanting.items() if p.grad is None]
-    zero = [] if subject.is_fake else [name for name, p in wanting.items() if p.grad is not None and _is_zero(p.grad)]
+    without = [name for name in wanting if run.grads.get(name) is None]
+    zero = [] if subject.is_fake else [name for name, grad in run.grads.items() if grad is not None and _is_zero(grad)]
     if zero:
         zero = _zero_again(subject, zero)
     called = {call.path for call in run.outcome.layers.calls}
@@ -87,6 +91,8 @@ def _zero_again(subject: Subject, names: list[str]) -> list[str]:
         args, kwargs = subject.inputs(seed=seed)
         seed_all(subject.options.seed + seed)
         try:
+            # The second call: a state carried over is zero in the first.
+            model(*args, **kwargs)
             loss = scalar(model(*args, **kwargs), seed)
             if loss is None:
                 return []
@@ -222,7 +228,7 @@ def _bad_gradients(subject: Subject) -> Iterable[Problem]:
     run = backward_run(subject)
     if run.error is not None or run.outcome.error is not None or run.loss is None:
         return
-    bad = [name for name, p in run.model.named_parameters() if p.grad is not None and not _all_finite(p.grad)]
+    bad = [name for name, grad in run.grads.items() if grad is not None and not _all_finite(grad)]
     if not bad:
         return
     site = _nan_backward(subject)

@@ -28,6 +28,9 @@ NAMES = {
     "TP123": "gradcheck",
 }
 
+# What registration and running show explains most of what later checks would meet, so these go first.
+RUN_FIRST = ("TP103", "TP104", "TP114", "TP105", "TP119", "TP106", "TP112")
+
 FINDS = {
     "TP101": "the file or module can't be imported, or its body runs a script",
     "TP102": "the constructor fails, or needs arguments",

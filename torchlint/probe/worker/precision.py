@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from .inference import run_model
 from .registry import Problem, check
 from .sites import Site, error_site
-from .subject import Subject, seed_all
-from .tracing import LayerTrace, Op, Watched
+from .state import unregistered
+from .subject import Subject, hidden_modules, seed_all
+from .tracing import LayerTrace, Op, OpTrace, Watched
 from .values import map_tensors, tensors
 
 # This build of torch lacks a kernel; that says nothing about the model.
@@ -65,6 +65,7 @@ class _Trial:
     site: Site | None
     overflow: Op | None
     broke: bool = False
+    made: Op | None = None
 
 
 def _half(subject: Subject) -> Iterable[Problem]:
@@ -76,17 +77,23 @@ def _half(subject: Subject) -> Iterable[Problem]:
     by_place: dict[tuple[str, int], list[_Trial]] = {}
     for trial in trials:
         if trial.error is not None and not _NO_KERNEL.search(str(trial.error)):
-            place = (trial.site.file, trial.site.row) if trial.site is not None else ("", 0)
+            site = (trial.made.site if trial.made is not None else None) or trial.site
+            place = (site.file, site.row) if site is not None else ("", 0)
             by_place.setdefault(place, []).append(trial)
     for group in by_place.values():
         names = " and ".join(trial.name for trial in group)
         text = str(group[0].error).strip().splitlines()[0]
+        made, meeting = group[0].made, group[0].site
+        site = (made.site if made is not None else None) or meeting or subject.forward_site
+        origin = f"; {made.name} makes float32 whatever the input's dtype" if made is not None else ""
         yield Problem(
-            f"forward fails {names}: {text}",
-            group[0].site or subject.forward_site,
+            f"forward fails {names}{origin}: {text}",
+            site,
             "make tensors in the input's dtype: dtype=x.dtype, or convert: .to(x.dtype)",
             "X-27",
             "warning",
+            cause=f"made:{site.file}:{site.row}" if made is not None and site is not None else "",
+            details=[f"it fails at line {meeting.row}: {meeting.text}"] if made is not None and meeting is not None else [],
         )
     overflows: dict[tuple[str, int], list[_Trial]] = {}
     for trial in trials:
@@ -118,15 +125,24 @@ def _run(subject: Subject, dtype: torch.dtype, autocast: bool) -> _Trial:
     model = subject.fresh()
     args, kwargs = subject.inputs()
     if not autocast:
-        model = model.to(dtype)
+        model = _converted(model, dtype)
         args, kwargs = map_tensors((args, kwargs), lambda t: t.to(dtype) if t.is_floating_point() else t)
     seed_all(subject.options.seed)
     device_type = subject.device.split(":")[0]
-    with torch.autocast(device_type, dtype=dtype, enabled=autocast):
-        outcome = run_model(model, args, kwargs)
-    if outcome.error is not None:
-        return _Trial(name, outcome.error, error_site(outcome.error), None)
-    broke = any(bool((~t.isfinite()).any()) for _, t in tensors(outcome.output) if t.is_floating_point())
+    layers = LayerTrace(model)
+    trace = _Float32(layers)
+    output, error = None, None
+    try:
+        with torch.autocast(device_type, dtype=dtype, enabled=autocast), torch.no_grad(), layers.recording(), trace:
+            output = model(*args, **kwargs)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as caught:
+        error = caught
+    if error is not None:
+        made = None if autocast else trace.origin(dtype)
+        return _Trial(name, error, error_site(error), None, made=made)
+    broke = any(bool((~t.isfinite()).any()) for _, t in tensors(output) if t.is_floating_point())
     if not broke:
         return _Trial(name, None, None, None)
     args, kwargs = subject.inputs()
@@ -135,6 +151,45 @@ def _run(subject: Subject, dtype: torch.dtype, autocast: bool) -> _Trial:
     with torch.autocast(device_type, dtype=dtype, enabled=autocast):
         op = first_not_finite(model, args, kwargs)
     return _Trial(name, None, None, op, True)
+
+
+def _converted(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """The model in a dtype, with what it holds unregistered: that these stay behind is for TP106 and TP114 to say."""
+    model = model.to(dtype)
+    for hidden in hidden_modules(model):
+        hidden.to(dtype)
+    for entry in unregistered(model):
+        for tensor in entry.tensors():
+            if tensor.is_floating_point() and tensor.is_leaf:
+                tensor.data = tensor.data.to(dtype)
+    return model
+
+
+class _Float32(OpTrace):
+    """Follows float32 tensors back to the operation that made them of nothing."""
+
+    def __init__(self, layers: LayerTrace) -> None:
+        super().__init__(layers)
+        self._made: dict[int, Op] = {}
+        self._kept: list[torch.Tensor] = []
+
+    def after(self, op: Op, args: Any, kwargs: Any, output: Any, seen: Any) -> None:
+        """A float32 result has the origin of its float32 sources, or none."""
+        wide = [t for _, t in tensors(output) if t.dtype == torch.float32 and t.dim()]
+        if not wide:
+            return
+        sources = [t for _, t in tensors([args, kwargs])]
+        origin = next((self._made[id(t)] for t in sources if id(t) in self._made), None)
+        if origin is None and not any(t.is_floating_point() for t in sources):
+            origin = op
+        if origin is not None:
+            for tensor in wide:
+                self._kept.append(tensor)
+                self._made[id(tensor)] = origin
+
+    def origin(self, dtype: torch.dtype) -> Op | None:
+        """Where the float32 operand of the failed operation came from."""
+        return next((self._made[id(t)] for _, t in tensors(self.failed_args) if id(t) in self._made), None)
 
 
 def first_not_finite(model: nn.Module, args: Any, kwargs: Any, nan_only: bool = False) -> Op | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .names import NAMES
+from .names import NAMES, RUN_FIRST
 from .sites import Site
 
 if TYPE_CHECKING:
@@ -61,6 +61,12 @@ class Check:
 
 
 CHECKS: dict[str, Check] = {}
+
+
+def in_order() -> list[tuple[str, Check]]:
+    """The checks in the order they run."""
+    rest = sorted(code for code in CHECKS if code not in RUN_FIRST)
+    return [(code, CHECKS[code]) for code in (*RUN_FIRST, *rest)]
 
 
 def check(code: str, *, on_fake: bool = False, mode: str = "") -> Callable[[CheckFunction], CheckFunction]:

@@ -164,6 +164,7 @@ class Backward:
     loss: torch.Tensor | None
     error: BaseException | None = None
     second: BaseException | None = None
+    grads: dict[str, torch.Tensor | None] = field(default_factory=dict)
     anomaly: list[Site] = field(default_factory=list)
 
 
@@ -174,6 +175,7 @@ def backward_run(subject: Subject) -> Backward:
         return known
     model = subject.fresh(train=subject.options.mode != "eval")
     run = _once(subject, model)
+    run.grads = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.requires_grad}
     if run.error is None and run.outcome.error is None and run.loss is not None and not subject.is_fake:
         again = _once(subject, model, keep=True)
         run.second = again.error or again.outcome.error
@@ -295,12 +297,14 @@ def backward(subject: Subject) -> Iterable[Problem]:
     if run.second is not None:
         text = str(run.second)
         if "backward through the graph a second time" in text:
+            kept, cause = _kept_tensor(subject, run)
             yield Problem(
                 "backward works once and fails in the next iteration: something kept on the module still hangs on "
                 "the first iteration's graph",
-                _kept_tensor(subject, run) or subject.forward_site,
+                kept or subject.forward_site,
                 "detach what is carried over: self.state = state.detach()",
                 "T-A1",
+                cause=cause,
                 details=[f"torch says: {describe(run.second)}"],
             )
         elif not _is_in_place(text):
@@ -338,15 +342,18 @@ def _cause(site: Site | None) -> str:
     return f"{site.file}:{site.row}" if site is not None else ""
 
 
-def _kept_tensor(subject: Subject, run: Backward) -> Site | None:
-    """Where a tensor with a graph was stored on a module in forward."""
+def _kept_tensor(subject: Subject, run: Backward) -> tuple[Site | None, str]:
+    """Where a tensor with a graph was stored on a module, and the name of that fault."""
     for path, module in run.model.named_modules():
         for name, value in vars(module).items():
             if name.startswith("_"):
                 continue
             if any(tensor.grad_fn is not None for _, tensor in tensors(value)):
-                return assignment_in_forward(module, name) or subject.attribute_site(path, name)
-    return None
+                site = assignment_in_forward(module, name)
+                if site is not None:
+                    return site, _cause(site)
+                return subject.attribute_site(path, name), f"attribute:{path}.{name}"
+    return None, ""
 
 
 def assignment_in_forward(module: nn.Module, name: str) -> Site | None:

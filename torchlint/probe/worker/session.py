@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import os
 import time
 import types
 from collections.abc import Iterator
@@ -19,12 +20,12 @@ from .building import Broken, Builder, Built, Needs, Target, describe, import_ta
 from .channel import Channel
 from .feeding import NoInput, find_feed
 from .names import NAMES
-from .registry import CHECKS, NotAsked, Problem, Skip, problem_json, site_json
-from .sites import definition_site
+from .registry import NotAsked, Problem, Skip, in_order, problem_json, site_json
+from .sites import definition_site, error_site
 from .subject import Options, Subject, seed_all
 from .table import layer_table
 
-from . import (  # noqa: F401, I001  isort: skip  (each registers its checks; this is the order they run in)
+from . import (  # noqa: F401, I001  isort: skip  (each registers its checks)
     running,
     state,
     devices,
@@ -54,8 +55,8 @@ class Session:
 
     def run(self) -> None:
         """Probe every target of the request that isn't finished."""
-        if self.threads:
-            torch.set_num_threads(int(self.threads))
+        # A batch of two keeps no more than half of the cores busy; more threads only wait for one another.
+        torch.set_num_threads(int(self.threads or max(1, (os.cpu_count() or 2) // 2)))
         for target, options in self.targets:
             if target.label in self.dead:
                 continue
@@ -198,7 +199,7 @@ class Session:
     def _checks(self, subject: Subject) -> None:
         label, options = subject.target.label, subject.options
         blocked = ""
-        for code, check in CHECKS.items():
+        for code, check in in_order():
             if options.select and code not in options.select:
                 continue
             if (label, code) in self.skip:
@@ -224,8 +225,13 @@ class Session:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                status, reason = "error", f"the check itself failed: {describe(error)}"
-                self.channel.send("trouble", target=label, code=code, text=_traceback(error))
+                place = error_site(error)
+                if place is not None:
+                    # The project's code fails where this check needs it to run; the check that is about that says so.
+                    status, reason = "skipped", f"the model fails at line {place.row}: {describe(error)}"
+                else:
+                    status, reason = "error", f"the check itself failed: {describe(error)}"
+                    self.channel.send("trouble", target=label, code=code, text=_traceback(error))
             reason = reason or subject.memo.get(f"said:{code}", "")
             problems, same = _unreported(subject, code, problems)
             if problems or same:

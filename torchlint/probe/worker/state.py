@@ -16,6 +16,7 @@ from torch import nn
 
 from .building import Broken, describe
 from .registry import Problem, Skip, check
+from .running import assignment_in_forward
 from .sites import Site
 from .subject import Subject, seed_all
 from .tracing import LayerTrace, Op, Watched
@@ -177,8 +178,11 @@ def eval_determinism(subject: Subject) -> Iterable[Problem]:
     difference = first_difference(first, second, 1e-5)
     if difference is None:
         return
+    subject.memo["varies"] = True
     op, name = _first_change(marks, again)
     site = (op.site if op is not None else None) or subject.forward_site
+    if name not in _DROPOUTS and name not in _RANDOM:
+        site = _changing_state(subject, model) or site
     if name in _DROPOUTS:
         message = f"{name} is on in eval mode: two calls on the same input differ"
         hint = "give it training=self.training, or use the nn module, which eval() switches off"
@@ -191,7 +195,30 @@ def eval_determinism(subject: Subject) -> Iterable[Problem]:
         hint = "change state only if self.training"
     severity = "error" if name in _DROPOUTS else "warning"
     yield Problem(message, site, hint, "T-H2", severity, op.layer if op is not None else "", details=[difference],
-                  cause=f"random:{site.file}:{site.row}" if site else "")
+                  cause=f"{site.file}:{site.row}" if site else "")
+
+
+def _changing_state(subject: Subject, model: nn.Module) -> Site | None:
+    """The statement in forward that sets an attribute whose value the calls have changed."""
+    before = dict(subject.built.model.named_modules())
+    for path, module in model.named_modules():
+        original = before.get(path)
+        if original is None:
+            continue
+        values = {**vars(module), **module._buffers}
+        for name, value in values.items():
+            old = {**vars(original), **original._buffers}.get(name)
+            changed = (
+                not torch.equal(value, old)
+                if isinstance(value, torch.Tensor) and isinstance(old, torch.Tensor) and value.shape == old.shape
+                else (isinstance(value, torch.Tensor) or isinstance(value, (int, float))) and type(value) is not type(old)
+                or (isinstance(value, (int, float)) and value != old)
+            )
+            if changed and name != "training":
+                site = assignment_in_forward(module, name)
+                if site is not None:
+                    return site
+    return None
 
 
 _DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "dropout_",

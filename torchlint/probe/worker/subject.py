@@ -140,6 +140,9 @@ class Subject:
                 model = self.builder.build(self.options.seed).model
             model = model.to(self.device)
         model.zero_grad(set_to_none=True)
+        for hidden in hidden_modules(model):
+            # TP114 reports these; the other checks are about what else there is.
+            hidden.train(train)
         return model.train(train)
 
     def inputs(self, size: int | None = None, seed: int = 0) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -210,6 +213,17 @@ class Subject:
         """The statement that made a parameter or buffer: its own assignment, or the call that made its layer."""
         path, _, name = full_name.rpartition(".")
         return self.attribute_site(path, name)
+
+
+def hidden_modules(model: nn.Module) -> list[nn.Module]:
+    """The modules a model holds in plain lists and dictionaries, where train() and to() don't reach them."""
+    known = {id(module) for module in model.modules()}
+    found = []
+    for module in model.modules():
+        for value in vars(module).values():
+            items = value.values() if type(value) is dict and value is not module._modules else value if type(value) in (list, tuple) else ()
+            found += [item for item in items if isinstance(item, nn.Module) and id(item) not in known]
+    return found
 
 
 def seed_all(seed: int) -> None:

@@ -166,8 +166,8 @@ class OpTrace(torch.overrides.TorchFunctionMode):
             return func(*args, **kwargs)
         self.count += 1
         op = self._describe(name, func, args, kwargs)
-        seen = self.before(op, args, kwargs)
         try:
+            seen = self.before(op, args, kwargs)
             output = func(*args, **kwargs)
         except BaseException:
             if self.failed is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from .subject import Subject, seed_all
 from .values import tensors
 
 _STEPS = 12
-_RATES = (1e-3, 1e-2, 1e-1)
+_RATES = (1e-2, 1e-3, 1e-1)
 
 
 @check("TP121", mode="train")
@@ -30,9 +31,13 @@ def overfit_one_batch(subject: Subject) -> Iterable[Problem]:
     for rate in _RATES:
         history = _train(subject, loss_of, rate)
         histories.append(history)
-        if min(history[1:]) < history[0] - 1e-3 * abs(history[0]) - 1e-12:
+        if _fell(history):
             return
     first = histories[0]
+    if not all(math.isfinite(value) for history in histories for value in history):
+        raise Skip("the loss isn't finite (TP111)")
+    if subject.memo.get("varies"):
+        raise Skip("two calls on the same input differ (TP112)")
     if all(abs(value) < 1e-12 for value in first):
         return
     lowest = min(min(history) for history in histories)
@@ -156,4 +161,10 @@ def _train(subject: Subject, loss_of: Callable[[Any], torch.Tensor], rate: float
             raise Skip(f"there is no training step to make ({describe(error)})") from error
         optimizer.step()
         history.append(float(loss.detach()))
+        if _fell(history):
+            break
     return history
+
+
+def _fell(history: list[float]) -> bool:
+    return min(history) < history[0] - 1e-3 * abs(history[0]) - 1e-12
