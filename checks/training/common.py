@@ -7,6 +7,7 @@ import re
 
 from torchlint.check import (
     Block,
+    Event,
     Object,
     Optimizer,
     OptimizerStep,
@@ -87,3 +88,23 @@ def runs_once(loop: Block) -> bool:
             and arguments[0].value == 1
         )
     return False
+
+
+def evaluation(event: Event) -> Block | None:
+    """The evaluation that an event is part of: a loop over a loader named for it, under no_grad, or the body of a
+    function named for it; None where nothing says so."""
+    for block in event.block.enclosing("loop", "call", "root"):
+        if block.kind == "loop":
+            if event.grad is False and isinstance(block.node, (ast.For, ast.AsyncFor)):
+                spoken = ast.unparse(block.node.iter)
+                if any(EVALUATION_NAME.search(word) for word in re.findall(r"\w+", spoken.lower())):
+                    return block
+        elif EVALUATION_NAME.search(block.frame.name.lower()) and not _is_test(block):
+            return block
+    return None
+
+
+def _is_test(block: Block) -> bool:
+    """Whether a function is a test of the code, as pytest collects them, rather than of a model."""
+    stem = block.frame.module.name.rpartition(".")[2]
+    return block.frame.name.startswith("test_") and (stem.startswith("test_") or stem.endswith("_test"))

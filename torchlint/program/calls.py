@@ -470,6 +470,8 @@ class Caller(Library):
         event.mode = self.mode(callee)
         event.autocast = self.state.get("autocast", "autocast")
         event.inner = self.inside_module > 0
+        if not event.inner and event.mode != "eval":
+            event.mode_dependent = self.mode_dependent(callee)
         self.emit(event)
         self.inside_module += 1
         try:

@@ -290,10 +290,10 @@ class ModuleCall(Event):
     ``mode`` is ``train``, ``eval`` or None where unknown; ``autocast`` the Context in force. ``result`` is set after.
     For a Symbol, ``likely`` tells whether the program elsewhere treats it as a module (``.eval()``, ``.parameters()``,
     an annotation): ask after the trace is complete. ``inner`` is true for a layer called inside a module that was
-    itself called and followed.
+    itself called and followed. ``mode_dependent`` is whether train() and eval() differ for it (not asked in eval mode).
     """
 
-    __slots__ = ("arguments", "autocast", "evidence", "inner", "keywords", "mode", "result", "target")
+    __slots__ = ("arguments", "autocast", "evidence", "inner", "keywords", "mode", "mode_dependent", "result", "target")
 
     def __init__(self, node: ast.AST, target: Value, arguments: list[Value], keywords: dict[str, Value]) -> None:
         super().__init__(node)
@@ -304,6 +304,7 @@ class ModuleCall(Event):
         self.autocast: Value | None = None
         self.result: Value | None = None
         self.inner = False
+        self.mode_dependent: Answer = None
         self.evidence: set[Value] = set()
 
     @property

@@ -180,6 +180,45 @@ class Library(Tensors):
         """Constructor arguments as torchapi wants them: Python values, or UNKNOWN."""
         return {k: v.value if isinstance(v, Const) else ... for k, v in owner.arguments.items()}
 
+    def mode_dependent(self, module: Object) -> bool | None:
+        """Whether train() and eval() make a difference for a module, by all that it holds; None unknown."""
+        held: dict[Value, list[Value]] = {}
+        for (owner, slot), value in self.state.data.items():
+            if slot[:1] in ".[" and isinstance(value, Object) and isinstance(owner, Object):
+                held.setdefault(owner, []).append(value)
+        return self._mode_dependent(module, held, set())
+
+    def _mode_dependent(self, module: Value, held: dict[Value, list[Value]], seen: set[Value]) -> bool | None:
+        if not isinstance(module, Object):
+            return None
+        if module in seen:
+            return False
+        seen.add(module)
+        answers: set[bool | None] = set()
+        for alternative in self.state.get(module, "@alternatives", ()):
+            answers.add(self._mode_dependent(alternative, held, seen))
+        if module.cls is not None:
+            for cls in (module.cls, *module.cls.ancestors()):
+                if "training" in cls.scope.self_reads:
+                    return True
+            if not module.known:
+                answers.add(None)
+        elif module.spec is None:
+            answers.add(None)
+        if module.spec is not None and module.spec.name != "torch.nn.Module":
+            own = module.spec.is_mode_dependent(self.plain_arguments(module))
+            children = self.state.get(module, "@children")
+            if own is None and children is not None:
+                own = (
+                    False if self.state.get(module, "@children exact", False) or module.spec.kind == "wrapper" else None
+                )
+            answers.add(own)
+        for child in (*self.state.get(module, "@children", ()), *held.get(module, ())):
+            answers.add(self._mode_dependent(child, held, seen))
+            if True in answers:
+                return True
+        return True if True in answers else None if None in answers else False
+
     def is_library_method(self, owner: Object, name: str) -> bool:
         """Whether nn.Module (or the torch class that it builds upon) gives the instance this method."""
         if owner.is_module and name in module_attributes():

@@ -45,7 +45,18 @@ ANSWERS = frozenset({"@mode", "@requires_grad", "@leaf", "@frozen", GRAD})
 class Frame:
     """One activation of a function (or of a module's body). Locals are in the State under (frame, name)."""
 
-    __slots__ = ("block", "captured", "closure", "function", "module", "owner", "receiver", "returned", "scope", "yielded")
+    __slots__ = (
+        "block",
+        "captured",
+        "closure",
+        "function",
+        "module",
+        "owner",
+        "receiver",
+        "returned",
+        "scope",
+        "yielded",
+    )
 
     def __init__(
         self,
