@@ -140,6 +140,10 @@ def row() -> tuple[Tensor]:
     return (drawn(3, 4),)
 
 
+def signed() -> tuple[Tensor]:
+    return (drawn(3, 4) - 0.6,)
+
+
 def sequence() -> tuple[Tensor]:
     return (drawn(2, 4, 8),)
 
@@ -255,7 +259,7 @@ SAMPLES |= {
     f"{name}Loss": sample(pair) for name in ("L1", "MSE", "KLDiv", "SmoothL1", "Huber", "PoissonNLL", "BCEWithLogits")
 }
 SAMPLES |= {
-    name: sample(row)
+    name: sample(signed)
     for name in [
         "ReLU",
         "RReLU",

@@ -177,7 +177,7 @@ def aliases(qualname: str) -> tuple[str, ...]:
 
 @functools.cache
 def _canonical_names() -> dict[str, str]:
-    return {alias: name for name, paths in rows("aliases").items() if name[:1] != "#" for alias in paths.split(" ")}
+    return {alias: name for name, paths in rows("aliases").items() for alias in paths.split(" ")}
 
 
 @functools.cache
@@ -191,7 +191,7 @@ def module_class(qualname: str) -> ModuleSpec | None:
     """What is known of a class under any of its names; None where it isn't known to be an nn.Module."""
     name = canonical(qualname)
     row = rows("modules").get(name)
-    if row is None or name.startswith("#"):
+    if row is None:
         from torchlint.torchapi.third_party import third_party_module
 
         return third_party_module(name)

@@ -266,7 +266,7 @@ def inplace_form(operation: Operation) -> Operation | None:
 @functools.cache
 def _operation(name: str) -> Operation | None:
     row = rows("operations").get(name)
-    return None if row is None or name.startswith("#") else _read(name, row)
+    return None if row is None else _read(name, row)
 
 
 def _read(name: str, row: str) -> Operation:

@@ -19,7 +19,8 @@ def rows(table: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in lines:
         key, _, rest = line.partition("\t")
-        found[key] = rest
+        if key and key[0] != "#":
+            found[key] = rest
     return found
 
 

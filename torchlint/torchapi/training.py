@@ -22,7 +22,7 @@ def signature(qualname: str) -> Signature | None:
     """The signature of any torch callable that the tables hold: constructors without self, methods with it."""
     name = canonical(qualname)
     row = rows("signatures").get(name)
-    if row is not None and not name.startswith("#"):
+    if row is not None:
         return parse_signature(row.partition("\t")[2])
     operation = function(name)
     if operation is not None:
