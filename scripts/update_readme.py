@@ -1,7 +1,7 @@
 """Bring the generated parts of README.md up to date: the demonstration's output and the table of rules.
 
-    python scripts/update_readme.py          write
-    python scripts/update_readme.py --check  say whether there is anything to write
+python scripts/update_readme.py          write
+python scripts/update_readme.py --check  say whether there is anything to write
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def table() -> str:
     cards = rules()
     for family in sorted({card.code[:3] for card in cards}):
         rows = [_row(card) for card in cards if card.code.startswith(family)]
-        heading = f"### {family}: {FAMILIES[family]}\n\n| code | name | finds | severity | fix |\n|---|---|---|---|---|\n"
+        heading = (
+            f"### {family}: {FAMILIES[family]}\n\n| code | name | finds | severity | fix |\n|---|---|---|---|---|\n"
+        )
         parts.append(heading + "\n".join(rows))
     return "\n\n".join(parts)
 

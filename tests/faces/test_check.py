@@ -105,8 +105,8 @@ def test_options_select_and_ignore_rules(torchlint: Torchlint) -> None:
     assert torchlint("--select", "TL4", "--extend-select", "TL002").code == 1
     assert torchlint("--per-file-ignores", "vain.py:TL002").code == 0
     assert torchlint("--per-file-ignores", "other.py:TL002").code == 1
-    wrong = torchlint("--select", "TL0O2")
-    assert (wrong.code, wrong.err) == (2, 'torchlint: no rule is called "TL0O2"; did you mean "TL002"?\n')
+    wrong = torchlint("--select", "TL0002")
+    assert (wrong.code, wrong.err) == (2, 'torchlint: no rule is called "TL0002"; did you mean "TL002"?\n')
 
 
 def test_the_projects_configuration_counts_and_its_errors_name_the_line(torchlint: Torchlint) -> None:

@@ -55,10 +55,10 @@ def _advice(finding: Finding, color: bool) -> list[str]:
 def _failure(identifier: str) -> str:
     if not identifier:
         return ""
-    import torchlint.catalogue
+    from torchlint.catalogue import failure_title
 
-    failure_title = getattr(torchlint.catalogue, "failure_title", str)
-    return f"{failure_title(identifier)} ({identifier})"
+    title = failure_title(identifier)
+    return title if title == identifier else f"{title} ({identifier})"
 
 
 def _excerpt(finding: Finding, context: ReportContext) -> list[tuple[int, tuple[str, str]]]:
