@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound="Event")
 
+HOLDING = frozenset(
+    {
+        "torch.save",
+        *(f"torch.autograd.{name}" for name in ("gradcheck", "gradgradcheck")),
+        *(f"torch.autograd.gradcheck.{name}" for name in ("gradcheck", "gradgradcheck")),
+    }
+)
+"""Calls for which it is noted what their arguments hold."""
+
 
 class Block:
     """A stretch of the program as it was followed.
@@ -331,10 +340,26 @@ class LossCall(Event):
         self.result: Value | None = None
 
 
-class Call(Event):
-    """A call of an external function or class, by canonical name, or of a tensor's method (``Tensor.numpy``)."""
+class Held:
+    """What the arguments of a call held when it was made: containers their items, tensors whether they require grad.
 
-    __slots__ = ("arguments", "keywords", "name", "receiver", "result")
+    ``items`` are as the interpreter has them: the items of a Sequence or the pairs of a Dict, and whether these are all.
+    """
+
+    __slots__ = ("items", "requires_grad")
+
+    def __init__(self) -> None:
+        self.items: dict[Value, tuple[tuple[Any, ...], bool]] = {}
+        self.requires_grad: dict[Value, Answer] = {}
+
+
+class Call(Event):
+    """A call of an external function or class, by canonical name, or of a tensor's method (``Tensor.numpy``).
+
+    ``held`` is known of the calls whose names are in ``HOLDING``.
+    """
+
+    __slots__ = ("arguments", "held", "keywords", "name", "receiver", "result")
 
     def __init__(
         self, node: ast.AST, name: str, receiver: Value | None, arguments: list[Value], keywords: dict[str, Value]
@@ -344,6 +369,7 @@ class Call(Event):
         self.receiver = receiver
         self.arguments = arguments
         self.keywords = keywords
+        self.held: Held | None = None
         self.result: Value | None = None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torchlint.program.events import (
+    HOLDING,
     Call,
     ClipGrad,
     LossCall,
@@ -755,6 +756,8 @@ class Library(Tensors):
         handler = _HANDLERS.get(name)
         event = Call(node, name, None, arguments, keywords)
         self.emit(event)
+        if name in HOLDING:
+            event.held = self.held([*arguments, *keywords.values()])
         if handler is not None:
             result = handler(self, name, arguments, keywords, node)
             if result is not None:
