@@ -8,34 +8,37 @@ from __future__ import annotations
 
 import re
 
-# Over text without white space. ``wanted`` is the type the operation asks for, where the message says which that is.
+# Over text without white space, in which words run together: a type is what is known as one.
+_SCALAR = r"(?:BFloat16|Double|Float|Half|Long|Int|Short|Char|Byte|Bool|ComplexFloat|ComplexDouble)"
+_CPP = r"(?:c10::\w*?(?:Half|BFloat16)|double|float|longint|long|unsignedchar|signedchar|short|int|bool)"
+_TENSOR = r"(?:torch\.(?:\w+\.)?[A-Z]\w*?Tensor)"
+
+# ``wanted`` is the type the operation asks for, where the message says which that is.
 _FORMS = tuple(
-    re.compile(pattern)
+    re.compile(pattern.replace("SCALAR", _SCALAR).replace("CPP", _CPP).replace("TENSOR", _TENSOR))
     for pattern in (
-        r"musthavethesamedtype,butgot(?P<a>\w+)and(?P<b>\w+)",
-        r"tohavethesamedtype,butgot:(?P<a>[\w:]+?)!=(?P<b>[\w:]+)",
-        r"(?P<layer>Inputtype)\((?P<a>[\w.: ]+)\)and(?:weight|bias)type\((?P<b>[\w.: ]+)\)",
-        r"expectedscalartype(?P<wanted>\w+?)butfound(?P<b>\w+)",
-        r"Expectedobjectofscalartype(?P<wanted>\w+?)butgotscalartype(?P<b>[A-Z][a-z0-9]+)",
-        r"Expectedobjectoftype(?P<wanted>[\w.]+?)butfoundtype(?P<b>torch\.[\w.]*?Tensor)",
+        r"musthavethesamedtype,butgot(?P<a>SCALAR)and(?P<b>SCALAR)",
+        r"tohavethesamedtype,butgot:(?P<a>CPP)!=(?P<b>CPP)",
+        r"(?P<layer>Inputtype)\((?P<a>[\w.:]+)\)and(?:weight|bias)type\((?P<b>[\w.:]+)\)",
+        r"expectedscalartype(?P<wanted>SCALAR)butfound(?P<b>SCALAR)",
+        r"Expectedobjectofscalartype(?P<wanted>SCALAR)butgotscalartype(?P<b>SCALAR)",
+        r"Expectedobjectoftype(?P<wanted>TENSOR)butfoundtype(?P<b>TENSOR)",
         r"inputdtype\((?P<b>[\w.]+)\)doesnotmatchweightdtype\((?P<a>[\w.]+)\)",
-        r"Founddtype(?P<b>\w+?)butexpected(?P<wanted>[A-Z][a-z0-9]+)",
-        r"expecteddtype(?P<wanted>\w+?)butgotdtype(?P<b>[A-Za-z]+)",
-        r"tohavethesamedtype,butgotquery\.dtype:(?P<a>\w+?)key\.dtype:(?P<b>\w+?)and",
-        r"dtypesmatch,got(?P<wanted>\w+?)forthedestinationand(?P<b>\w+?)forthesource",
-        r"foundinputtensorwith(?P<a>\w+?)andhiddentensorwith(?P<b>[A-Z][a-z0-9]+)",
+        r"Founddtype(?P<b>SCALAR)butexpected(?P<wanted>SCALAR)",
+        r"expecteddtype(?P<wanted>SCALAR)butgotdtype(?P<b>SCALAR)",
+        r"tohavethesamedtype,butgotquery\.dtype:(?P<a>CPP)key\.dtype:(?P<b>CPP)",
+        r"dtypesmatch,got(?P<wanted>SCALAR)forthedestinationand(?P<b>SCALAR)forthesource",
+        r"foundinputtensorwith(?P<a>SCALAR)andhiddentensorwith(?P<b>SCALAR)",
     )
 )
 
-_KINDS = {
-    "double": "double", "float64": "double",
-    "float": "float", "float32": "float",
-    "half": "half", "float16": "half", "bfloat16": "half",
-    **dict.fromkeys(
-        ("long", "int64", "int", "int32", "short", "int16", "char", "int8", "byte", "uint8", "unsignedchar", "bool"),
-        "integer",
-    ),
-}  # fmt: skip
+_NAMES = {
+    "double": "double float64",
+    "float": "float float32",
+    "half": "half float16 bfloat16",
+    "integer": "long longint int64 int int32 short int16 char signedchar int8 byte unsignedchar uint8 bool",
+}
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 
 def mismatch(text: str) -> tuple[str, int, int] | None:
@@ -77,5 +80,5 @@ def _device(name: str) -> str:
 
 
 def _dtype(name: str) -> str:
-    bare = re.sub(r"torch\.|cuda\.|xpu\.|c10::|Type$|Tensor$|^MPS", "", name)
-    return _KINDS.get(re.sub(r"Type$", "", bare).lower(), "")
+    bare = re.sub(r"torch\.|cuda\.|xpu\.|c10::|Tensor$|Type$|^MPS", "", name)
+    return _KINDS.get(bare.lower(), "")

@@ -76,7 +76,7 @@ _ESCAPES = re.compile(
 )
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL|EXCEPTION)"
 _PREFIXES = re.compile(
-    r"\[(?:rank|default|local_rank|node)[ :_]?\d+\]:?[ ]?"  # torchrun, Lightning
+    r"\[(?:rank|default|local_rank|node)[ :_]*\d+\]:?[ ]?"  # torchrun, Lightning
     r"|\[\d+,\d+\]<std(?:err|out)>:[ ]?"  # mpirun
     r"|\(\w[\w.-]*[ ]pid=\d+(?:,[ ]ip=[\d.]+)?\)[ ]?"  # Ray
     r"|[\w.-]+[-_]\d+[ ]*\|[ ]"  # docker compose
@@ -147,7 +147,7 @@ _FRAMES = (
     re.compile(r"\s*(?:Cell )?In ?\[(?P<row>\d+)\],? (?P<function>line \d+|in <.*>.*)\s*$"),
     re.compile(r"(?P<path>(?:~|/|[A-Za-z]:\\|\.{1,2}/)\S*\.py|<ipython-input-\S+>) in (?P<function>\S+\(.*|<.*>.*)$"),
     re.compile(r"\s*(?P<path>(?:~|/|[A-Za-z]:\\)\S*\.py):(?P<row>\d+) in (?P<function>\S+)\s*$"),  # rich
-    re.compile(r"(?P<path>[\w./\\-]+\.py):(?P<row>\d+): (?:in (?P<function>\S+)|[A-Z]\w*)?\s*$"),  # pytest
+    re.compile(r"(?P<path>[\w./\\-]+\.py):(?P<row>\d+):\s*(?:in (?P<function>\S+)|[A-Z]\w*)?\s*$"),  # pytest
 )
 _ARROW = re.compile(r"\s*(?:-+>|❱)\s*(\d+)\s?(.*)$")
 _TYPE = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
