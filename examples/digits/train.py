@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 pictures, digits = torch.rand(512, 1, 28, 28), torch.randint(10, (512,))
-train_loader = DataLoader(TensorDataset(pictures, digits), batch_size=32, shuffle=True, num_workers=4)
+train_loader = DataLoader(TensorDataset(pictures, digits), batch_size=32, shuffle=True, num_workers=2)
 test_loader = DataLoader(TensorDataset(pictures, digits), batch_size=64)
 
 model = Digits()
