@@ -10,6 +10,7 @@ from torchlint.program.events import (
     HOLDING,
     Call,
     ClipGrad,
+    Held,
     LossCall,
     ModeChange,
     OptimizerStep,
@@ -765,6 +766,20 @@ class Library(Tensors):
                 return result
         event.result = self._external(name, arguments, keywords, node)
         return event.result
+
+    def held(self, values: list[Value]) -> Held:
+        """What these values hold now, and what is in that, to a depth that programs keep to."""
+        found = Held()
+        pending = [(value, 0) for value in values]
+        for value, depth in pending:
+            now = self.current(value)
+            if isinstance(now, Tensor):
+                found.requires_grad[value] = self.requires_grad(now)
+            elif isinstance(value, (Sequence, Dict)) and value not in found.items and depth < 5:
+                items = found.items[value] = self.items(value)
+                inner = [part for pair in items[0] for part in pair] if isinstance(value, Dict) else items[0]
+                pending += [(part, depth + 1) for part in inner]
+        return found
 
     def _external(self, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         top, _, rest = name.partition(".")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any
 
-from torchlint.program.events import Block, Event, Held
+from torchlint.program.events import Block, Event
 from torchlint.program.values import (
     Answer,
     Bound,
@@ -153,19 +153,6 @@ class Machine:
         made = Sequence(kind, node)
         self.set_items(made, items, exact)
         return made
-
-    def held(self, values: Seq[Value]) -> Held:
-        """What these values hold now, and what is in that, to a depth that programs keep to."""
-        found = Held()
-        pending = [(value, 0) for value in values]
-        for value, depth in pending:
-            if isinstance(value, Tensor):
-                found.requires_grad[value] = self.requires_grad(value)
-            elif isinstance(value, (Sequence, Dict)) and value not in found.items and depth < 5:
-                items, exact = found.items[value] = self.items(value)
-                inner = [part for pair in items for part in pair] if isinstance(value, Dict) else items
-                pending += [(part, depth + 1) for part in inner]
-        return found
 
     def requires_grad(self, tensor: Tensor) -> Answer:
         """Whether a tensor requires grad now."""
