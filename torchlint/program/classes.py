@@ -38,10 +38,8 @@ class AttributeUse:
     @property
     def value(self) -> ast.expr | None:
         """For a plain ``self.x = value`` (or annotated), the value; None for anything else."""
-        parent = self.method.parents.get(self.node)
-        if isinstance(parent, (ast.Assign, ast.AnnAssign)):
-            return parent.value
-        return None
+        statement = self.scope.assigned.get(self.node)
+        return None if statement is None else statement.value
 
 
 class ClassInfo:

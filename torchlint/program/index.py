@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Union
 
-FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef]
-ScopeNode = Union[ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+ScopeNode = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 RECORDED: tuple[type[ast.AST], ...] = (
     ast.Assign,
@@ -41,6 +40,10 @@ _SKIPPED = frozenset(
 ) | {ast.Constant}
 
 
+_LEAVES = frozenset((ast.Constant, ast.Name, ast.alias, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal))
+"""Nodes without nodes below them."""
+
+
 def _child_fields() -> dict[type[ast.AST], tuple[str, ...]]:
     skip = {"ctx", "op", "ops", "type_comment", "type_ignores", "kind", "attr", "id", "arg", "name", "lineno"}
     kinds = [c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST)]
@@ -59,6 +62,7 @@ class Scope:
     """
 
     __slots__ = (
+        "_assigned",
         "_parents",
         "calls",
         "children",
@@ -89,6 +93,7 @@ class Scope:
         self.self_reads: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
         self.self_writes: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
         self._parents: dict[ast.AST, ast.AST] | None = None
+        self._assigned: dict[ast.expr, ast.Assign | ast.AnnAssign] | None = None
 
     def __repr__(self) -> str:
         return f"<Scope {self.name or 'module'}>"
@@ -117,13 +122,25 @@ class Scope:
     @property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """Child to parent, for every node below this scope's node; made when first asked for."""
-        if self._parents is None:
-            table: dict[ast.AST, ast.AST] = {}
-            for node in ast.walk(self.node):
-                for child in ast.iter_child_nodes(node):
-                    table[child] = node
-            self._parents = table
+        scope: Scope | None = self
+        while scope is not None:
+            if scope._parents is not None:
+                return scope._parents
+            scope = scope.parent
+        self._parents = _parents_below(self.node)
         return self._parents
+
+    @property
+    def assigned(self) -> dict[ast.expr, ast.Assign | ast.AnnAssign]:
+        """Each target of a plain assignment in this scope, with the statement; parts of tuples aside."""
+        if self._assigned is None:
+            self._assigned = {}
+            for statement in self.of_type(ast.Assign):
+                for target in statement.targets:  # type: ignore[attr-defined]
+                    self._assigned[target] = statement  # type: ignore[assignment]
+            for statement in self.of_type(ast.AnnAssign):
+                self._assigned[statement.target] = statement  # type: ignore[attr-defined, assignment]
+        return self._assigned
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that holds ``node``."""
@@ -139,6 +156,28 @@ class Scope:
         while up is not None and not isinstance(up, kinds):
             up = parents.get(up)
         return up
+
+
+def _parents_below(top: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Child to parent, contexts and operators aside, which trees share; several times faster than ast.walk."""
+    table: dict[ast.AST, ast.AST] = {}
+    pending = [top]
+    pop, push = pending.pop, pending.append
+    while pending:
+        node = pop()
+        for field in _FIELDS[type(node)]:
+            value = getattr(node, field, None)
+            if type(value) is list:
+                for item in value:
+                    if isinstance(item, ast.AST):
+                        table[item] = node
+                        if type(item) not in _LEAVES:
+                            push(item)
+            elif isinstance(value, ast.AST):
+                table[value] = node
+                if type(value) not in _LEAVES:
+                    push(value)
+    return table
 
 
 def _first_argument(node: FunctionNode) -> str | None:
