@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from torchlint.check import Applicability, Check, ClassInfo, Fix, Module, Report, Scope, Severity, on
+from torchlint.check import (
+    Applicability,
+    Check,
+    ClassInfo,
+    Fix,
+    Module,
+    ModuleCall,
+    Object,
+    Report,
+    Scope,
+    Severity,
+    on,
+)
 from torchlint.source.edits import replace, safe
 
 from .common import Form
@@ -53,6 +65,20 @@ class FunctionInstantiated(Check):
                 self._made(module, _Use(call.func, scope, lambda: True), report)
             for use in (*_variables(scope, called), *_defaults(scope), *_attributes(scope, called)):
                 self._made(module, use, report)
+
+    @on(ModuleCall)
+    def called(self, call: ModuleCall, report: Report) -> None:
+        """Instances that reach the call through helpers, containers and branches."""
+        instance = call.target
+        if not isinstance(instance, Object) or instance.cls is None or not instance.cls.is_autograd_function:
+            return
+        made, name = instance.node, instance.cls.name
+        here = made is not None and made in call.module.scope.parents
+        report(
+            made if here and made is not None else call.node,
+            f'{name}(...) makes an instance of an autograd.Function, and calling it raises "Legacy autograd '
+            f'function"; use {name}.apply({", ".join(p.arg for p in Form(instance.cls).inputs)}).',
+        )
 
     def _made(self, module: Module, use: _Use, report: Report) -> None:
         for made in _makers(use.value):
