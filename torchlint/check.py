@@ -204,6 +204,7 @@ class Report:
         self.check = check
         self.module = module
         self.findings = findings
+        self._said: set[tuple[Position, int | None]] = set()
 
     def __call__(
         self,
@@ -225,9 +226,9 @@ class Report:
             shift = start.row - row
             start, end = Position(row, start.column), Position(end.row - shift, end.column)
         check = self.check
-        for known in self.findings:
-            if known.code == check.code and known.location == start and known.cell == cell:
-                return
+        if (start, cell) in self._said:
+            return
+        self._said.add((start, cell))
         self.findings.append(
             Finding(
                 code=check.code,
