@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 
-from torchlint.check import ClassInfo, Position
+from torchlint.check import ClassInfo, FunctionInfo, Imported, Module, Position, Scope, is_super_call
 from torchlint.source.file import SourceFile
 
+REACHED_ANOTHER_WAY = frozenset({"__dict__", "__setstate__", "__init__", "__new__", "__class__"})
+"""Attributes whose mention in an ``__init__`` may mean that nn.Module's is reached."""
 _HEADING = re.compile(r"(?:async\s+)?(?:def|class)\s+\w+")
 
 
@@ -57,3 +59,35 @@ def is_abstract(cls: ClassInfo) -> bool:
     ):
         return True
     return any("abc.abstractmethod" in m.decorators for m in cls.methods.values())
+
+
+def reaches_module_init(base: ast.expr, module: Module, scope: Scope) -> bool | None:
+    """Whether ``<base>.__init__(...)`` leads to nn.Module's; None for super(nn.Module, self), which goes past it."""
+    if isinstance(base, ast.Call) and is_super_call(base):
+        if base.args and module.qualname(base.args[0], scope) == "torch.nn.Module":
+            return None
+        return True
+    found = module.definition(base, scope)
+    if isinstance(found, ClassInfo) and found.is_module is False:
+        inherited = found.method("__init__")
+        if inherited is None:
+            return not found.resolved
+        return cooperates(inherited) or not found.resolved
+    if isinstance(found, Imported):
+        return found.qualname.partition(".")[0] not in ("builtins", "abc", "typing")
+    return True
+
+
+def cooperates(init: FunctionInfo) -> bool:
+    """Whether an ``__init__`` passes the call on in any way."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in REACHED_ANOTHER_WAY for node in ast.walk(init.node)
+    ) or any(is_super_call(call) for call, _ in init.scope.all_calls("super"))
+
+
+def is_template(module: Module) -> bool:
+    """Whether a file is one of transformers' ``modular_*.py``, from which its converter writes what is run.
+
+    The converter unrolls ``super().__init__()`` and drops what is deleted: the file's own order means nothing.
+    """
+    return module.name.rpartition(".")[2].startswith("modular_")

@@ -11,11 +11,8 @@ from torchlint.check import (
     ClassInfo,
     Fix,
     FunctionInfo,
-    Imported,
-    Module,
     ModuleClass,
     Report,
-    Scope,
     Severity,
     is_super_call,
     module_class,
@@ -23,9 +20,15 @@ from torchlint.check import (
 )
 from torchlint.source.edits import insert_first, replace, safe
 
-from .common import heading, is_abstract, is_empty, only_raises
-
-_REACHED_ANOTHER_WAY = frozenset({"__dict__", "__setstate__", "__init__", "__new__", "__class__"})
+from .common import (
+    REACHED_ANOTHER_WAY,
+    cooperates,
+    heading,
+    is_abstract,
+    is_empty,
+    only_raises,
+    reaches_module_init,
+)
 
 
 class MissingSuperInit(Check):
@@ -185,36 +188,12 @@ def _calls_of_base_init(cls: ClassInfo, start: FunctionInfo) -> tuple[list[ast.C
         for call, scope in function.scope.all_calls("__init__"):
             if not isinstance(call.func, ast.Attribute):
                 continue
-            answer = _reaches(call.func.value, function.module, scope)
+            answer = reaches_module_init(call.func.value, function.module, scope)
             if answer:
                 return wrong, True
             if answer is None:
                 wrong.append(call)
     return wrong, False
-
-
-def _reaches(base: ast.expr, module: Module, scope: Scope) -> bool | None:
-    """Whether ``<base>.__init__(...)`` leads to nn.Module's; None for super(nn.Module, self), which goes past it."""
-    if isinstance(base, ast.Call) and is_super_call(base):
-        if base.args and module.qualname(base.args[0], scope) == "torch.nn.Module":
-            return None
-        return True
-    found = module.definition(base, scope)
-    if isinstance(found, ClassInfo) and found.is_module is False:
-        inherited = found.method("__init__")
-        if inherited is None:
-            return not found.resolved
-        return _cooperates(inherited) or not found.resolved
-    if isinstance(found, Imported):
-        return found.qualname.partition(".")[0] not in ("builtins", "abc", "typing")
-    return True
-
-
-def _cooperates(init: FunctionInfo) -> bool:
-    """Whether an ``__init__`` passes the call on in any way."""
-    return any(
-        isinstance(node, ast.Attribute) and node.attr in _REACHED_ANOTHER_WAY for node in ast.walk(init.node)
-    ) or any(is_super_call(call) for call, _ in init.scope.all_calls("super"))
 
 
 def _uncooperative_first_base(cls: ClassInfo) -> ClassInfo | None:
@@ -224,7 +203,7 @@ def _uncooperative_first_base(cls: ClassInfo) -> ClassInfo | None:
             return None
         init = base.method("__init__")
         if init is not None and init.cls is not None:
-            if _cooperates(init) or is_empty(init.node) or "abc.abstractmethod" in init.decorators:
+            if cooperates(init) or is_empty(init.node) or "abc.abstractmethod" in init.decorators:
                 return None
             return init.cls
     return None
@@ -265,7 +244,7 @@ def _is_closed(cls: ClassInfo, init: FunctionInfo) -> bool:
         calls = {id(call.func) for call, _ in function.scope.all_calls("__init__")}
         bare = {id(s.value) for s in ast.walk(function.node) if isinstance(s, ast.Expr)}
         for node in ast.walk(function.node):
-            if isinstance(node, ast.Attribute) and node.attr in _REACHED_ANOTHER_WAY:
+            if isinstance(node, ast.Attribute) and node.attr in REACHED_ANOTHER_WAY:
                 if node.attr == "__class__" or id(node) in calls or id(node) in bare:
                     continue
                 return False

@@ -185,7 +185,9 @@ _FACTORY_PATTERNS = tuple(
         r"torchvision\.models\.((detection|segmentation|video|quantization|optical_flow)\.)?"
         r"(?!get_|list_|detection$|segmentation$|video$|quantization$|optical_flow$)[a-z]\w*\d\w*",
         r"torchvision\.models\.(alexnet|googlenet|mobilenet_v\d\w*)",
-        r"transformers\.(models\.[\w.]+\.)?[A-Z]\w*\.(from_pretrained|from_config|_from_config)",
+        # Tokenizers, processors and configurations have a from_pretrained too.
+        r"transformers\.(models\.[\w.]+\.)?(?!\w*(Token|Config|Process|Extractor))[A-Z]\w*"
+        r"\.(from_pretrained|from_config|_from_config)",
         r"diffusers\.(models\.[\w.]+\.)?\w*Model\.(from_pretrained|from_config)",
     )
 )
