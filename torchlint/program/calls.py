@@ -41,6 +41,8 @@ DEPTH = 9
 CONTEXT_MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
 """Decorators that make a generator run around a with block: what it does is undone after, and not followed."""
 
+UNROLLED = 8
+"""A loop over up to this many known items is followed item by item."""
 QUIET_DEPTH = 3
 """The same while only learning what a class keeps on self."""
 
@@ -498,6 +500,19 @@ class Caller(Library):
         return result
 
     # ---------------------------------------------------------------- iteration
+
+    def known_items(self, value: Value) -> tuple[Value, ...] | None:
+        """What iterating over a value gives, item by item, where all of it is known and little."""
+        items: tuple[Value, ...] = ()
+        exact = False
+        if isinstance(value, Sequence):
+            items, exact = self.items(value)
+        elif isinstance(value, Object) and self.state.get(value, "@children exact", False):
+            items, exact = self.state.get(value, "@children", ()), True
+        elif isinstance(value, Dict):
+            pairs, exact = self.items(value)
+            items = tuple(k for k, _ in pairs)
+        return items if exact and len(items) <= UNROLLED else None
 
     def element(self, value: Value, node: ast.AST) -> Value:
         """What iterating over a value gives."""

@@ -404,7 +404,11 @@ class Evaluator(Caller):
         return made
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        unrolled = self._unrolled(node)
+        if unrolled is not None:
+            return unrolled
         block = self.enter("loop", node)
+        self.comprehending += 1
         drawn: list[Value] = []
         for generator in node.generators:
             source = self.eval(generator.iter)
@@ -415,11 +419,13 @@ class Evaluator(Caller):
                 self.eval(condition)
         if isinstance(node, ast.DictComp):
             pair = (self.eval(node.key), self.eval(node.value))
+            self.comprehending -= 1
             self.leave(block)
             made = Dict(node)
             self.set_items(made, [pair], exact=False)
             return made
         element = self.eval(node.elt)
+        self.comprehending -= 1
         self.leave(block)
         if (
             isinstance(node, ast.GeneratorExp)
@@ -433,6 +439,35 @@ class Evaluator(Caller):
         if size is not None and size <= 8 and not isinstance(element, Object):
             return self.sequence(kind, [element] * size, node, exact=True)
         return self.sequence(kind, [element], node, exact=False)
+
+    def _unrolled(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value | None:
+        """A comprehension over few known items, evaluated for each; None where it isn't one."""
+        if len(node.generators) != 1 or node.generators[0].ifs:
+            return None
+        generator = node.generators[0]
+        self.quiet += 1
+        try:
+            items = self.known_items(self.eval(generator.iter))
+        finally:
+            self.quiet -= 1
+        if items is None:
+            return None
+        block = self.enter("loop", node)
+        block.value = self.eval(generator.iter)
+        results: list[object] = []
+        for item in items:
+            self.assign(generator.target, item, generator.iter)
+            if isinstance(node, ast.DictComp):
+                results.append((self.eval(node.key), self.eval(node.value)))
+            else:
+                results.append(self.eval(node.elt))
+        self.leave(block)
+        if isinstance(node, ast.DictComp):
+            made = Dict(node)
+            self.set_items(made, results)
+            return made
+        kind = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator"}[type(node)]
+        return self.sequence(kind, results, node)  # type: ignore[arg-type]
 
     def known_length(self, value: Value) -> int | None:
         """How many items iterating over a value gives, where known."""
@@ -601,6 +636,9 @@ class Evaluator(Caller):
             return
         self.state.set(owner, f".{name}", value)
         if isinstance(owner, Object) and isinstance(value, Object) and owner.is_module and value.is_module:
+            if self.frozen(owner) is not self.frozen(value):  # a part that is added keeps its own state
+                self.state.set(value, "@frozen", self.frozen(value))
+                self.freeze(owner, None, parts=False)
             self.state.set(value, "@parent", owner)
         if isinstance(owner, Object) and isinstance(value, Tensor) and value.role == "parameter" and value.of is None:
             value.of = owner

@@ -37,8 +37,7 @@ STEPS_PER_LINE = 60
 """Expressions evaluated for a file, per line of it, with STEPS as the floor."""
 INIT_STEPS = 3_000
 """Expressions evaluated to learn what a class's __init__ keeps on self."""
-UNROLLED = 8
-"""A loop over a literal of up to this many items is followed item by item."""
+
 
 INTEREST = frozenset(
     "backward manual_backward zero_grad no_grad inference_mode enable_grad set_grad_enabled eval save "
@@ -386,14 +385,14 @@ class Interpreter(Evaluator):
         self._breaks.append([])
         self._continues.append([])
         flow = ""
-        items, exact = self.items(source) if isinstance(source, Sequence) else ((), False)
-        if exact and 0 < len(items) <= UNROLLED:
+        items = self.known_items(source)
+        if items:
             for item in items:
                 self.assign(node.target, item, node)
                 flow = self._pass(node.body)
                 if flow in ("return", "raise", "break"):
                     break
-        elif not (exact and not items):
+        elif items is None:
             self.assign(node.target, self.element(source, node.iter), node)
             flow = self._pass(node.body)
             if flow not in ("return", "raise", "break"):

@@ -146,7 +146,9 @@ class Library(Tensors):
             self.state.set(made, "@children", tuple(children))
             self.state.set(made, "@children exact", exact)
         elif spec.name == "torch.nn.ModuleDict" and arguments and isinstance(arguments[0], Dict):
-            self.state.set(made, "@children", tuple(v for _, v in self.items(arguments[0])[0]))
+            pairs, exact = self.items(arguments[0])
+            self.state.set(made, "@children", tuple(v for _, v in pairs))
+            self.state.set(made, "@keys", tuple(k for k, _ in pairs) if exact else None)
         elif spec.kind == "wrapper" or spec.name in WRAPPERS:
             inner = arguments[0] if arguments else keywords.get("module")
             if inner is not None:
@@ -234,6 +236,11 @@ class Library(Tensors):
         if children and exact and isinstance(index, Const) and isinstance(index.value, int):
             if -len(children) <= index.value < len(children):
                 return children[index.value]  # type: ignore[no-any-return]
+        keys = self.state.get(owner, "@keys")
+        if keys and isinstance(index, Const):
+            for key, child in zip(keys, children):
+                if isinstance(key, Const) and key.value == index.value:
+                    return child  # type: ignore[no-any-return]
         if isinstance(index, Sequence) and index.kind == "slice":
             made = Object(node, None, owner.spec, {}, known=False)
             self.state.set(made, "@children", children or ())
@@ -271,6 +278,7 @@ class Library(Tensors):
         if isinstance(given, Const) and given.value == "none":
             self.state.set(made, "@unreduced", True)
         made.order = self.order
+        made.many = self.comprehending > 0
         if made.requires_grad:
             made.saved = tuple(v for v in inputs if isinstance(v, Tensor))
         event.result = made
@@ -296,6 +304,8 @@ class Library(Tensors):
         requires = self.grad_of(inputs, None)
         if self.grad is not False and trainable and self.frozen(layer) is False:
             requires = True
+        elif self.grad is not False and trainable and self.frozen(layer) is None and requires is False:
+            requires = None
         elif self.grad is not False and trainable is None and requires is False:
             requires = None
         made = Tensor(
@@ -313,6 +323,7 @@ class Library(Tensors):
             first.scores if isinstance(first, Tensor) and spec.kind in ("dropout", "identity", "reshape") else None
         )
         made.order = self.order
+        made.many = self.comprehending > 0
         if requires:
             saved: list[Tensor] = []
             for need in spec.needs or ():
@@ -411,6 +422,11 @@ class Library(Tensors):
             self.state.set(module, "@children", tuple(children[:200]))
             self.state.set(module, "@children exact", exact and not self.passes and len(children) <= 200)
             return module
+        keys = self.state.get(module, "@keys")
+        if name in ("items", "values", "keys") and keys is not None:
+            children = self.state.get(module, "@children", ())
+            pairs = [self.sequence("tuple", pair, node) for pair in zip(keys, children)]
+            return self.sequence("list", {"items": pairs, "values": children, "keys": keys}[name], node)
         if name in ("children", "modules") and isinstance(module, Object):
             children = self.state.get(module, "@children")
             if children is not None and name == "children":
@@ -723,6 +739,9 @@ class Library(Tensors):
             children = self.state.get(container, "@children")
             if children is not None:
                 self.state.set(container, "@children", (*children, value))
+                keys = self.state.get(container, "@keys")
+                known = keys is not None and isinstance(index, Const) and not self._in_loop_since(container)
+                self.state.set(container, "@keys", (*keys, index) if known else None)
                 self.state.set(container, "@children exact", False)
                 self._adopt(container, value)
             self.state.set(container, f"[{index.value!r}]" if isinstance(index, Const) else "[?]", value)

@@ -100,6 +100,7 @@ class Machine:
         self.order = 0
         self.depth = 0
         self.passes = 0  # how many second passes through loops are going on
+        self.comprehending = 0  # how many comprehensions are being evaluated
         self.quiet = 0  # above zero, no event is kept
 
     # ---------------------------------------------------------------- events

@@ -129,7 +129,10 @@ class Tensors(Machine):
             if isinstance(value, (Tensor, Symbol)):
                 inputs.append(value)
             elif isinstance(value, Sequence) and value.kind != "slice":
-                inputs.extend(v for v in self.items(value)[0] if isinstance(v, (Tensor, Symbol)))
+                items, exact = self.items(value)
+                inputs.extend(v for v in items if isinstance(v, (Tensor, Symbol)))
+                if not items or not exact and not any(isinstance(v, Tensor) for v in items):
+                    inputs.append(Symbol("", "element", value))
         return tuple(inputs)
 
     def grad_of(self, inputs: tuple[Value, ...], operation: Operation | None) -> Answer:
@@ -182,6 +185,7 @@ class Tensors(Machine):
 
     def _born(self, made: Tensor, arguments: list[Value], operation: Operation | None) -> None:
         made.order = self.order
+        made.many = self.comprehending > 0
         if self.state.get(GRAD, "inference"):
             self.state.set(made, "@inference", True)
         if operation is None or not made.requires_grad:
@@ -295,10 +299,17 @@ class Tensors(Machine):
             found.append(block)
         return found
 
-    def freeze(self, module: Value, frozen: Answer) -> None:
-        """All parameters of a module are switched off (True), on (False), or some of them (None)."""
+    def freeze(self, module: Value, frozen: Answer, parts: bool = True) -> None:
+        """All parameters of a module are switched off (True), on (False), or some of them (None).
+
+        ``parts`` False: its parts are left as they are.
+        """
+        if not parts:
+            for (owner, slot), held in list(self.state.data.items()):
+                if owner is module and isinstance(held, Object) and slot[:1] == ".":
+                    self.state.set(held, "@frozen", self.frozen(held))
         for owner, slot in list(self.state.data):
-            if slot == "@frozen" and owner is not module and self.holds(module, owner):
+            if parts and slot == "@frozen" and owner is not module and self.holds(module, owner):
                 if frozen is None:
                     self.state.set(owner, "@frozen", None)
                 else:
@@ -513,7 +524,7 @@ class Tensors(Machine):
         event.has_graph = self._any_grad(losses)
         graph = self._graph(roots)
         for tensor in graph:
-            if event.freed is None and (tensor.saved or tensor.role == "output"):
+            if event.freed is None and not tensor.many and (tensor.saved or tensor.role == "output"):
                 freed = self.state.get(tensor, "@freed")
                 if freed is not None:
                     event.freed, event.at = freed, tensor

@@ -356,6 +356,7 @@ class Tensor(Value):
         "dtype",
         "inputs",
         "leaf",
+        "many",
         "module",
         "name",
         "of",
@@ -407,6 +408,7 @@ class Tensor(Value):
         self.arguments = arguments
         self.saved: tuple[Tensor, ...] = ()
         self.order = 0
+        self.many = False  # made by a comprehension: it stands for one tensor an item
 
     def __repr__(self) -> str:
         facts = [self.role or self.op]
