@@ -645,6 +645,8 @@ class Evaluator(Caller):
             value.name = name
         if name == "requires_grad" and isinstance(owner, Symbol):
             self.state.set(owner, "@requires_grad", value.value if isinstance(value, Const) else None)
+            if not (isinstance(value, Const) and not value.value):
+                self.thaw()
         if name == "grad" and isinstance(value, Const) and value.value is None:
             self.gradients_dropped(owner, node)
 

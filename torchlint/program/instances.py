@@ -40,6 +40,14 @@ _SAME_MODULE = frozenset(
 )
 """Methods of a module that return the module itself."""
 
+_SAME_TENSOR = frozenset(
+    {
+        *("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "xpu"),
+        *("positive", "share_memory_", "requires_grad_"),
+    }
+)
+"""Methods of a tensor that may return the tensor itself."""
+
 _FIRST_ARGUMENT = frozenset(
     {
         "copy.copy",
@@ -221,6 +229,22 @@ class Instances:
     def elements(self, node: ast.expr, scope: Scope) -> list[Made]:
         """What iterating over an expression may give."""
         return self._elements(node, Context(self, scope))
+
+    def values_of(self, name: ast.Name, scope: Scope) -> list[ast.expr]:
+        """The expressions that a local name may have been assigned, where it is used in the same scope."""
+        bindings = self.bindings(scope).get(name.id, [])
+        return [b.value for b in self._reaching(bindings, name, scope) if b.how == "value" and b.value and not b.path]
+
+    def builds(self, call: ast.Call, scope: Scope) -> list[Made]:
+        """What a call makes where it calls a class or a function; nothing where it calls an object."""
+        func = call.func
+        if isinstance(func, ast.Attribute) and self.instance_of(func.value, scope) is not None:
+            cls = self.instance_of(func.value, scope)
+            if cls is None or cls.method(func.attr) is not None:
+                return []
+        elif self.module.dotted(func, scope) is None and not isinstance(func, ast.Name):
+            return []
+        return self.makes(call, scope)
 
     def returns(self, function: FunctionInfo) -> list[Made]:
         """What a function may return."""
@@ -412,9 +436,16 @@ class Instances:
                 found.append(Made(TENSOR, node, context))
             elif made.kind == MODULE and made.cls is not None:
                 found += made.cls.module.instances._attribute(made.cls, node.attr, context.depth)
+            elif made.kind == MODULE and self.has_parameter(made, node.attr):
+                found.append(Made(PARAMETER, node, context))
             else:
                 found.append(Made(UNKNOWN, node, context))
         return found
+
+    def has_parameter(self, made: Made, name: str) -> bool:
+        """Whether a layer of torch's has a parameter of that name."""
+        names = made.spec.parameter_names(self._arguments(made)) if made.spec is not None else None
+        return names is not None and name in names
 
     def instance_of(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
         """The class whose instance a method's ``self`` is, None for any other expression."""
@@ -807,6 +838,8 @@ class Instances:
         for made in self._makes(func.value, context):
             if made.kind == MODULE and func.attr in _SAME_MODULE:
                 found.append(made)
+            elif made.kind == PARAMETER and (func.attr in _SAME_TENSOR or _changes_in_place(func.attr)):
+                found.append(made)
             elif made.kind in (TENSOR, PARAMETER) and _returns_tensor(func.attr):
                 found.append(Made(TENSOR, node, context))
             elif made.kind in (SEQUENCE, MAPPING) and func.attr in ("copy", "values"):
@@ -1053,6 +1086,11 @@ _BY_TYPE: dict[type[ast.AST], str] = {
 def _returns_tensor(method: str) -> bool:
     operation = operations.tensor_method(method)
     return operation is not None and operation.returns_tensor
+
+
+def _changes_in_place(method: str) -> bool:
+    operation = operations.tensor_method(method)
+    return operation is not None and operation.is_inplace
 
 
 def _is_tensor_attribute(name: str) -> bool:

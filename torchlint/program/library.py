@@ -391,6 +391,8 @@ class Library(Tensors):
             flag = arguments[0] if arguments else keywords.get("requires_grad")
             on = True if flag is None else bool(flag.value) if isinstance(flag, Const) else None
             self.freeze(module, None if on is None else not on)
+            if on is not False and isinstance(module, Symbol):
+                self.thaw()
             return module
         if name == "state_dict":
             return StateDict(module, node)

@@ -290,6 +290,14 @@ class Tensors(Machine):
             conditional = any(b.kind == "arm" for b in self._arms_inside_loop())
             answer = None if requires_grad is None or conditional else not requires_grad
             self.freeze(parameter.of, answer)
+        elif requires_grad is not False:
+            self.thaw()
+
+    def thaw(self) -> None:
+        """Parameters of a module that can't be told were switched on: what was frozen may be no more."""
+        for (owner, slot), held in list(self.state.data.items()):
+            if slot == "@frozen" and held is True:
+                self.state.set(owner, "@frozen", None)
 
     def _arms_inside_loop(self) -> list[Any]:
         found = []
