@@ -13,7 +13,7 @@ _GRADIENTS_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
 
 
 class FunctionForwardCalled(Check):
-    """forward or backward of an autograd.Function is called directly: its own backward never becomes part of a graph.
+    """The forward or backward of an autograd.Function is called directly: its own backward never gets into a graph.
 
     ## Why
 

@@ -12,7 +12,7 @@ from .common import Form, Tensors, forward_tensors, is_saved, returned, stores
 
 
 class TensorStoredOnCtx(Check):
-    """forward of an autograd.Function keeps a tensor as an attribute of ctx instead of with `ctx.save_for_backward`.
+    """A tensor is kept as an attribute of an autograd.Function's ctx instead of with `ctx.save_for_backward`.
 
     It is an error for an input or output of forward, a warning for what is computed on the way.
 
@@ -81,7 +81,8 @@ class TensorStoredOnCtx(Check):
         found = next((end for part in parts if (end := ends.end(part)) is not None), None)
         if found is not None:
             what, name = found
-            repair = _repaired(form, method, kept) if fix else None
+            known = all(ends.end(part) is not None or ends.tensors.sure(part) for part in parts)
+            repair = _repaired(form, method, kept) if fix and known else None
             report(
                 kept.target,
                 f"{kept.spelling} keeps the {what} {name} without torch's knowledge: if it is changed in place before "
@@ -176,12 +177,15 @@ def _repaired(form: Form, method: FunctionInfo, kept: _Kept) -> Fix | None:
     saves = [call for call, _ in scope.all_calls("save_for_backward")]
     unpackings = [node for node in backward.scope.of_type(ast.Assign) if is_saved(node.value)]  # type: ignore[attr-defined]
     spelling = f"{form.ctx(backward)}.saved_tensors"
-    text = source.segment(kept.value)
+    several = kept.value.elts if isinstance(kept.value, (ast.Tuple, ast.List)) else None
+    text = ", ".join(map(source.segment, several or [kept.value]))
     if not saves and not unpackings:
         taken = []
         for read in reads:
             whole = backward.scope.statement(read)
-            if isinstance(whole, ast.Assign) and whole.value is read and isinstance(whole.targets[0], ast.Name):
+            if several is not None:
+                taken.append(replace(source, read, spelling))
+            elif isinstance(whole, ast.Assign) and whole.value is read and isinstance(whole.targets[0], ast.Name):
                 taken.append(replace(source, whole.targets[0], f"({whole.targets[0].id},)"))
                 taken.append(replace(source, read, spelling))
             else:
