@@ -25,6 +25,7 @@ from torchlint.catalogue.doctor_worker import CHECKS
 
 _WORKER = Path(__file__).with_name("doctor_worker.py")
 _KEPT = 400
+_NAME = r"[^\\/:;'\",]+(?=[\\/])|[^\\/:;'\",\s]+"
 _LAG = 0.1
 """Seconds that what a worker wrote last to standard error may still be on its way."""
 
@@ -183,7 +184,7 @@ def _shortened(text: str) -> str:
             text = re.sub(rf"{re.escape(folder)}(?=[\\/:;'\",\s]|$)", "~", text)
     for name in _user_names():
         text = re.sub(rf"(?<=[\\/]){re.escape(name)}(?=[\\/:;'\",\s]|$)", "<user>", text)
-    return re.sub(r"(?i)((?:^|[:;\s'\"])(?:/home|/Users|[A-Z]:\\Users)[\\/])[^\\/:;'\",\s]+", r"\1<user>", text)
+    return re.sub(rf"(?i)((?:^|[:;\s'\"])(?:/home|/Users|[A-Z]:\\Users)[\\/])(?:{_NAME})", r"\1<user>", text)
 
 
 def _user_names() -> set[str]:

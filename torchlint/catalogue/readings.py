@@ -82,7 +82,12 @@ def _product(flat: str) -> Iterator[Reading]:
 
 def _advice_for_product(rows: int, got: int, wanted: int, columns: int) -> Iterator[Reading]:
     values = rows * got
-    if values % wanted == 0 and rows >= _ROWS_OF_AN_IMAGE * (values // wanted):
+    if rows == wanted:
+        yield Reading(
+            f"The first operand has {wanted} on its other side: one of the two is transposed.",
+            f"第一个操作数的另一侧正好是 {wanted}：其中一个转置了。",
+        )
+    elif values % wanted == 0 and rows >= _ROWS_OF_AN_IMAGE * (values // wanted):
         yield Reading(
             f"{rows} x {got} values are exactly {values // wanted} rows of {wanted}: the input was not flattened; "
             "torch.flatten(x, 1) keeps the batch.",
@@ -93,11 +98,6 @@ def _advice_for_product(rows: int, got: int, wanted: int, columns: int) -> Itera
         yield Reading(
             f"{got} is {got // wanted} times {wanted}: the batch of {got // wanted} was flattened into one row.",
             f"{got} 是 {wanted} 的 {got // wanted} 倍：大小为 {got // wanted} 的批次也被展平成了一行。",
-        )
-    elif rows == wanted:
-        yield Reading(
-            f"The first operand has {wanted} on its other side: one of the two is transposed.",
-            f"第一个操作数的另一侧正好是 {wanted}：其中一个转置了。",
         )
     elif got == columns:
         yield Reading(

@@ -131,9 +131,11 @@ def _language(asked: str) -> str:
 
 
 def _width() -> int:
-    import shutil
-
-    return max(60, min(shutil.get_terminal_size().columns, 110))
+    try:
+        columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        columns = 100
+    return max(60, min(columns, 110))
 
 
 def _print(explanation: Explanation, page: Page, output_format: str) -> None:
