@@ -18,14 +18,10 @@ class Tally:
         self.possible: dict[int, Counter[str]] = {}
         self.failed: Counter[int] = Counter()
         self.nonzero = False
-        self.unimplemented = False
 
     def add(self, arguments: Sequence[Any], results: int, found: dict[int, Needs]) -> None:
         """Count one call."""
         for followed, need in found.items():
-            if need.unimplemented:
-                self.unimplemented = True
-                continue
             self.calls[followed] += 1
             self.nonzero |= not need.zero
             self.failed[followed] += need.fails
@@ -37,6 +33,11 @@ class Tally:
             saved = self.saved.setdefault(followed, Counter())
             saved.update(str(index) for index in need.inputs)
             saved.update(f"o{index}" for index in need.outputs)
+
+    @property
+    def never_works(self) -> bool:
+        """Whether backward refuses in every call, whatever requires grad."""
+        return all(self.failed[followed] == count for followed, count in self.calls.items())
 
     def text(self) -> str:
         """``0:1;1:0``"""

@@ -75,10 +75,6 @@ FLAGS = {
     "chunk": "pieces",
     "split": "pieces",
     "split_with_sizes": "pieces",
-    "tensor_split": "pieces",
-    "hsplit": "pieces",
-    "vsplit": "pieces",
-    "dsplit": "pieces",
     "unbind": "pieces",
     "__iter__": "pieces",
     "__reversed__": "",
@@ -94,10 +90,10 @@ RANGES = {
     "nonnegative": (
         "abs absolute __abs__ square sqrt rsqrt relu relu6 var std norm vector_norm matrix_norm svdvals cdist pdist "
         "dist pairwise_distance hypot l1_loss mse_loss smooth_l1_loss huber_loss cross_entropy "
-        "binary_cross_entropy_with_logits triplet_margin_loss margin_ranking_loss multi_margin_loss "
+        "triplet_margin_loss margin_ranking_loss "
         "multilabel_margin_loss soft_margin_loss argmax argmin argsort bincount histc count_nonzero numel"
     ),
-    "signed-unit": "tanh sin cos erf softsign cosine_similarity sign frac sinc normalize",
+    "signed-unit": "tanh sin cos erf softsign cosine_similarity sign frac sinc",
     "nonpositive": "logsigmoid log_ndtr log_sigmoid",
 }
 RANGE_OF = {name: words for words, names in RANGES.items() for name in names.split()}
@@ -163,7 +159,7 @@ DTYPES = {
     **dict.fromkeys(words("hann_window hamming_window bartlett_window blackman_window kaiser_window"), "default"),
     **dict.fromkeys(words("randint randperm tril_indices triu_indices"), "int64"),
     **dict.fromkeys(words("arange full tensor range scalar_tensor as_tensor asarray from_numpy frombuffer"), ""),
-    **dict.fromkeys(words("new_tensor to type type_as"), ""),
+    **dict.fromkeys(words("new_tensor to type type_as bincount"), ""),
 }
 
 # What can't be called here, or has no result that a call would show.
@@ -402,7 +398,9 @@ def gradient_of(found: Findings) -> str:
     if not found.differentiated:
         return "?"
     if not found.tally.calls:
-        return "unimplemented" if found.tally.unimplemented else "no"
+        return "no"
+    if found.tally.never_works:
+        return "unimplemented"
     return "yes" if found.tally.nonzero else "zero"
 
 

@@ -77,11 +77,9 @@ class Needs:
     inputs: set[int] = field(default_factory=set)
     outputs: set[int] = field(default_factory=set)
     fails: bool = False
-    """Whether backward refuses although nothing was changed: an in-place operation overwrote what it needs."""
+    """Whether backward raises although nothing was changed: torch has no derivative for it."""
     zero: bool = True
     """Whether the gradient is zero everywhere."""
-    unimplemented: bool = False
-    """Whether torch has no derivative: there is a grad_fn, and backward raises "not implemented"."""
 
 
 def refuses(call: Call, arguments: Sequence[Any], followed: int, pick: Callable[[list[Any], Any], Any]) -> bool:
@@ -148,8 +146,7 @@ def needs(call: Call, arguments: Sequence[Any]) -> dict[int, Needs]:
         except RuntimeError as error:
             if "derivative for" not in str(error) or "not implemented" not in str(error):
                 raise
-            need.unimplemented = True
-            continue
+            need.fails = True
         if need.fails:
             need.zero = False
             continue

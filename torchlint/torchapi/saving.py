@@ -3,7 +3,7 @@
 torch saves only what the gradients that are wanted need: ``a * b`` keeps ``b`` where ``a`` requires grad and ``a``
 where ``b`` does. In the tables this is written ``0:1;1:0``: for the gradient of argument 0, argument 1, and the
 reverse; ``o0`` is the first result, ``~`` stands before what only some calls save, ``p`` for a layer's own parameters,
-and ``!`` means that backward raises in any case (an operation overwrites what it needs itself).
+and ``!`` means that backward raises in any case (torch has no derivative).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class Need:
     """What must stay unchanged between forward and backward for the gradient of one argument.
 
     Positions count the call's arguments, self included for methods; results count the tensors of the result. A
-    position that holds no tensor in a call is not saved in it. ``maybe_`` ones are saved by some calls only.
+    position that holds no tensor in a call is not saved in it. ``maybe_`` ones are saved by some calls only. Where
+    ``fails``, there is a grad_fn and backward raises whatever is left unchanged.
     """
 
     gradient_of: int
