@@ -16,7 +16,7 @@ _NESTED = frozenset({"torch.autograd.grad", "torch.autograd.backward"})
 
 
 class BackwardBreaksGraph(Check):
-    """backward of an autograd.Function leaves torch, or asks for a nested gradient where gradients are off.
+    """The backward of an autograd.Function leaves torch, or asks for a nested gradient where gradients are off.
 
     The gradient that it returns has no graph: a second derivative is wrong or raises. A nested gradient raises at once.
 
@@ -81,7 +81,7 @@ class BackwardBreaksGraph(Check):
 
     def _leaves(self, form: Form, backward: FunctionInfo, report: Report) -> None:
         followed = _Followed(form, backward)
-        for node in ast.walk(backward.node):
+        for node in _in_order(backward.node):
             text = ""
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 if node.attr == "data" and followed.holds(node.value):
@@ -128,6 +128,10 @@ class BackwardBreaksGraph(Check):
         """Whether every value of ``outputs`` is computed in backward itself, outside enable_grad."""
         if isinstance(outputs, (ast.Tuple, ast.List)):
             return bool(outputs.elts) and all(self._made_without_graph(backward, item) for item in outputs.elts)
+        if isinstance(outputs, ast.Call) and isinstance(outputs.func, ast.Attribute):
+            receiver = outputs.func.value
+            if operations.tensor_method(outputs.func.attr) and self._made_without_graph(backward, receiver):
+                return True
         if isinstance(outputs, (ast.Call, ast.BinOp)):
             return _computes(backward, outputs) and not _reads_ctx(backward, outputs)
         if not isinstance(outputs, ast.Name):
@@ -156,6 +160,12 @@ def _computes(backward: FunctionInfo, value: ast.expr) -> bool:
     if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in parameters:
         return True
     return operations.function(backward.module.qualname(func, backward.scope) or "") is not None
+
+
+def _in_order(node: ast.AST) -> list[ast.expr]:
+    """The expressions in a node as they stand in the file."""
+    found = [part for part in ast.walk(node) if isinstance(part, ast.expr)]
+    return sorted(found, key=lambda part: (part.lineno, part.col_offset))
 
 
 def _reads_ctx(backward: FunctionInfo, value: ast.expr) -> bool:

@@ -173,6 +173,7 @@ class _Counter:
     def __init__(self, method: FunctionInfo, tensors: Tensors) -> None:
         self.method = method
         self.tensors = tensors
+        self.asked: set[str] = set()  # names whose values are being looked at
 
     def items(self, node: ast.expr) -> list[ast.expr] | None:
         """The values that torch sees when this is returned, or None where their number isn't known."""
@@ -195,7 +196,12 @@ class _Counter:
             return found
         if isinstance(node, ast.Name):
             values = self.tensors.values(node.id)
-            return self._tuple(values[0]) if len(values) == 1 and values[0] is not None else None
+            if len(values) != 1 or values[0] is None or node.id in self.asked:
+                return None
+            self.asked.add(node.id)
+            found_in_name = self._tuple(values[0])
+            self.asked.discard(node.id)
+            return found_in_name
         if isinstance(node, ast.BinOp):
             return self._joined(node, self._tuple)
         if isinstance(node, ast.Call) and len(node.args) == 1 and not isinstance(node.args[0], ast.Name):
@@ -234,5 +240,10 @@ class _Counter:
         if isinstance(node, ast.Name):
             values = self.tensors.values(node.id)
             others = [value for value in values if value is not None and not names(value, node.id)]
-            return None not in values and bool(others) and all(self._single(value) for value in others)
+            if node.id in self.asked or None in values or not others:
+                return False
+            self.asked.add(node.id)
+            single = all(self._single(value) for value in others)
+            self.asked.discard(node.id)
+            return single
         return False

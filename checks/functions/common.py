@@ -278,11 +278,14 @@ class Tensors:
             return True
         if isinstance(node, ast.Name):
             values = self.bound.get(node.id)
-            return (
-                bool(values) and all(v is not None and self.plainly(v) for v in values)
-                if values
-                else node.id in self.plain
-            )
+            if not values:
+                return node.id in self.plain
+            if node.id in self._asked:  # bound by way of itself: the other bindings decide
+                return True
+            self._asked.add(node.id)
+            answer = all(value is not None and self.plainly(value) for value in values)
+            self._asked.discard(node.id)
+            return answer
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.Not) or self.plainly(node.operand)
         if isinstance(node, ast.BinOp):

@@ -14,7 +14,7 @@ _NOT_IN_PLACE = frozenset({"requires_grad_", "retain_grad_", "share_memory_", "r
 
 
 class MissingMarkDirty(Check):
-    """forward of an autograd.Function changes an input in place and returns it without `ctx.mark_dirty`.
+    """An input of an autograd.Function is changed in place and returned without `ctx.mark_dirty`.
 
     Who uses the changed input afterwards gets the gradient of the old one: silently wrong.
 

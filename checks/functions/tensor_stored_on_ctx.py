@@ -91,7 +91,7 @@ class TensorStoredOnCtx(Check):
                 fix=repair,
             )
             return repair is not None
-        if any(ends.tensors.sure(part) for part in parts):
+        if any(ends.tensors.sure(part) for part in parts) and not _in_own_graph(method, kept.target):
             report(
                 kept.target,
                 f"{kept.spelling} keeps a tensor without save_for_backward: torch can't see it changed in place, nor "
@@ -165,6 +165,19 @@ class _Ends:
             if name == [node.value.id] and node.slice.value < len(tensors) and tensors[node.slice.value]:
                 return what
         return None
+
+
+def _in_own_graph(method: FunctionInfo, node: ast.AST) -> bool:
+    """Whether forward builds a graph of its own here, to go back through it in backward."""
+    block = method.scope.enclosing(node, ast.With)
+    while isinstance(block, ast.With):
+        for item in block.items:
+            entered = item.context_expr
+            called = entered.func if isinstance(entered, ast.Call) else entered
+            if method.module.qualname(called, method.scope) in ("torch.enable_grad", "torch.set_grad_enabled"):
+                return True
+        block = method.scope.enclosing(block, ast.With)
+    return False
 
 
 def _repaired(form: Form, method: FunctionInfo, kept: _Kept) -> Fix | None:
