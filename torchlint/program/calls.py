@@ -43,7 +43,7 @@ CONTEXT_MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager
 
 UNROLLED = 8
 """A loop over up to this many known items is followed item by item."""
-QUIET_DEPTH = 3
+QUIET_DEPTH = 2
 """The same while only learning what a class keeps on self."""
 
 FIELD_BASES = ("dataclasses.dataclass", "attr.s", "attrs.define", "attr.dataclass")

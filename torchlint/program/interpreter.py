@@ -7,8 +7,9 @@ and the module's body where it does. Everything is bounded: calls in depth, loop
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
+from torchlint.program import interest
 from torchlint.program.classes import ClassInfo
 from torchlint.program.evaluate import BINARY, Evaluator
 from torchlint.program.events import Block, Trace
@@ -29,27 +30,13 @@ from torchlint.program.values import (
     Tensor,
     Value,
 )
-from torchlint.torchapi.operations import tensor_method
 
-STEPS = 60_000
+STEPS = 30_000
 """Expressions evaluated for one root."""
-STEPS_PER_LINE = 60
+STEPS_PER_LINE = 20
 """Expressions evaluated for a file, per line of it, with STEPS as the floor."""
-INIT_STEPS = 3_000
+INIT_STEPS = 1_000
 """Expressions evaluated to learn what a class's __init__ keeps on self."""
-
-
-INTEREST = frozenset(
-    "backward manual_backward zero_grad no_grad inference_mode enable_grad set_grad_enabled eval save "
-    "clip_grad_norm_ clip_grad_value_ unscale_ gradcheck gradgradcheck trace export set_detect_anomaly detect_anomaly".split()
-)
-"""Names of calls that make a function, and those that lead to it, worth following."""
-
-LOCAL_INTEREST = frozenset("requires_grad_ state_dict load_state_dict detach_ retain_grad numpy grad".split())
-"""Names of calls that make a function worth following on its own; its callers only if something else does."""
-
-LEAF_WORDS = (".weight", ".bias", "requires_grad", "parameters(", "Parameter(")
-"""Words without one of which a function changes no leaf that it could be told of."""
 
 
 class Interpreter(Evaluator):
@@ -68,9 +55,9 @@ class Interpreter(Evaluator):
 
     # ---------------------------------------------------------------- roots
 
-    def run(self, interest: Collection[str] = INTEREST, local: Collection[str] = LOCAL_INTEREST) -> list[Trace]:
+    def run(self) -> list[Trace]:
         """Traces of everything of interest in the file: the module's body first, then what it didn't reach."""
-        wanted = self._wanted(interest, local)
+        wanted = interest.wanted(self.module)
         traces: list[Trace] = []
         scope = self.module.scope
         if scope in wanted:
@@ -86,69 +73,6 @@ class Interpreter(Evaluator):
                 break
             traces.append(self._function_root(inner))
         return traces
-
-    def _wanted(self, interest: Collection[str], local: Collection[str]) -> list[Scope]:
-        """Scopes that do something of interest, and those of the file that lead to them, in document order."""
-        wanted: set[Scope] = set()
-        alone: set[Scope] = set()
-        names: dict[str, list[Scope]] = {}
-        scopes = list(self.module.scope.walk())
-        for scope in scopes:
-            if scope.is_function:
-                key = scope.name
-                if key == "__init__" and scope.parent is not None:
-                    key = scope.parent.name
-                names.setdefault(key, []).append(scope)
-            calls = scope.calls.keys()
-            if not calls.isdisjoint(interest):
-                wanted.add(scope)
-            elif not calls.isdisjoint(local) or self._changes_in_place(scope):
-                alone.add(scope)
-        if wanted or alone:
-            callers: dict[Scope, list[Scope]] = {}
-            for scope in scopes:
-                for call in scope.calls:
-                    for callee in names.get(call, ()):
-                        callers.setdefault(callee, []).append(scope)
-            for scope in list(alone):
-                alone.update(up for up in callers.get(scope, ()) if self._names_leaves(up))
-            queue = list(wanted)
-            for scope in queue:
-                ups = list(callers.get(scope, ()))
-                if scope.parent is not None and not scope.is_function:
-                    ups.append(scope.parent)
-                for up in ups:
-                    if up not in wanted:
-                        wanted.add(up)
-                        queue.append(up)
-        return [s for s in scopes if (s in wanted or s in alone) and (s.is_function or s.parent is None)]
-
-    def _changes_in_place(self, scope: Scope) -> bool:
-        """Whether a function changes tensors in place, as far as spelling tells; leaves only where it names some."""
-        for name, calls in scope.calls.items():
-            if name.endswith("_") and not name.endswith("__") and not name.startswith("_"):
-                for call in calls:
-                    func = call.func
-                    if isinstance(func, ast.Attribute) and not _is_init(func.value) and tensor_method(name) is not None:
-                        return True
-        augmented = scope.of_type(ast.AugAssign)
-        if scope.owner is not None and scope.name == "forward":
-            if any(not isinstance(node.value, ast.Constant) for node in augmented):  # type: ignore[attr-defined]
-                return True
-        stored = augmented or [
-            node
-            for node in scope.of_type(ast.Assign)
-            if any(isinstance(target, ast.Subscript) for target in node.targets)  # type: ignore[attr-defined]
-        ]
-        return bool(stored) and self._names_leaves(scope)
-
-    def _names_leaves(self, scope: Scope) -> bool:
-        """Whether a function's text speaks of parameters."""
-        node = scope.node
-        lines = self.module.source.lines
-        first, last = (node.lineno - 1, node.end_lineno) if not isinstance(node, ast.Module) else (0, len(lines))
-        text = "\n".join(lines[first:last])
-        return any(word in text for word in LEAF_WORDS)
 
     def _trace(self, frame: Frame) -> Trace:
         root = Block("root", frame.scope.node, None, frame)
@@ -267,7 +191,7 @@ class Interpreter(Evaluator):
             if isinstance(target, ast.Subscript):
                 self._augmented_item(node, target, old, value, f"{name}_")
                 return ""
-            if old.role == "loss" or isinstance(value, Tensor) and old.shape == ():
+            if old.role == "loss" or (isinstance(value, Tensor) and old.shape == ()):
                 self.accumulate(node, old, value, "sum", _spelling(target)).result = old
             later = self.augmented(old, name, value, node)
             if isinstance(target, ast.Name):
@@ -288,10 +212,10 @@ class Interpreter(Evaluator):
             self.state.set(result, "@born", born)
             self.state.set(result, "@loops", loops)
         if (
-            isinstance(old, (Symbol, Array))
-            and isinstance(target, ast.Subscript)
-            or isinstance(old, Symbol)
-            and old.of is not None
+            (isinstance(old, (Symbol, Array))
+            and isinstance(target, ast.Subscript))
+            or (isinstance(old, Symbol)
+            and old.of is not None)
         ):
             pass
         if isinstance(old, Symbol) and isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
@@ -576,11 +500,6 @@ def _defaulted(info: FunctionInfo) -> Iterator[tuple[ast.expr | None, ast.arg]]:
     for parameter, default in zip(a.kwonlyargs, a.kw_defaults):
         if default is not None:
             yield default, parameter
-
-
-def _is_init(node: ast.expr) -> bool:
-    """Whether an expression is spelt like the torch.nn.init module."""
-    return (node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else "") == "init"
 
 
 def _loaded(target: ast.expr) -> ast.expr:
