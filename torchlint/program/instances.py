@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from torchlint.program.classes import ClassInfo
 from torchlint.program.index import FunctionNode, Scope
@@ -153,6 +154,18 @@ class Made:
             return self.cls.name
         return self.spec.name.rpartition(".")[2] if self.spec is not None else ""
 
+    def passed_on(self) -> Made:
+        """The same thing, where an expression doesn't build it but reads it from somewhere."""
+        return Made(
+            self.kind,
+            self.node,
+            Context(self.home, self.scope),
+            cls=self.cls,
+            spec=self.spec,
+            items=self.items,
+            repeated=self.repeated,
+        )
+
     def leaves(self) -> Iterator[Made]:
         """The elements of nested sequences and mappings; itself for anything else."""
         if self.kind in (SEQUENCE, MAPPING):
@@ -215,6 +228,11 @@ class Instances:
         self._fills: dict[Scope, dict[str, list[tuple[str, ast.AST, Scope]]]] = {}
         self._facts: dict[Scope, ClassFacts | None] = {}
         self._busy: set[object] = set()
+
+    @cached_property
+    def _set_by_functions(self) -> frozenset[str]:
+        """Names of the module that functions assign to by ``global``."""
+        return frozenset(name for scope in self.module.scope.walk() for name in scope.globals)
 
     # ---------------------------------------------------------------- questions
 
@@ -407,7 +425,9 @@ class Instances:
                 bindings = self._reaching(bindings, node, top)
 
             def question() -> list[Made]:
-                found = [made for binding in bindings for made in self._bound(binding, inner)]
+                found = [made.passed_on() for binding in bindings for made in self._bound(binding, inner)]
+                if node.id in self._set_by_functions:
+                    found.append(Made(UNKNOWN, node, context))
                 return [self._filled(made, self.fills(top).get(node.id, ()), inner) for made in found]
 
             return self._once((top, node.id), question, node, context)
@@ -427,7 +447,7 @@ class Instances:
     def _attribute_access(self, node: ast.Attribute, context: Context) -> list[Made]:
         cls = self.instance_of(node.value, context.scope)
         if cls is not None:
-            return self._attribute(cls, node.attr, context.depth)
+            return [made.passed_on() for made in self._attribute(cls, node.attr, context.depth)]
         if self.module.dotted(node, context.scope) is not None:
             return self._reference(node, context)
         found: list[Made] = []
@@ -435,7 +455,8 @@ class Instances:
             if made.kind in (TENSOR, PARAMETER) and _is_tensor_attribute(node.attr):
                 found.append(Made(TENSOR, node, context))
             elif made.kind == MODULE and made.cls is not None:
-                found += made.cls.module.instances._attribute(made.cls, node.attr, context.depth)
+                held = made.cls.module.instances._attribute(made.cls, node.attr, context.depth)
+                found += [each.passed_on() for each in held]
             elif made.kind == MODULE and self.has_parameter(made, node.attr):
                 found.append(Made(PARAMETER, node, context))
             else:
@@ -642,7 +663,7 @@ class Instances:
             if made.kind in (SEQUENCE, MAPPING):
                 found += made.items
             elif made.kind == MODULE and made.spec is not None and made.spec.kind == "container":
-                found += self.contents(made)
+                found += self.contents(made, context.depth)
             else:
                 found.append(Made(UNKNOWN, node, context))
         return found
@@ -660,7 +681,7 @@ class Instances:
         if default is not None:
             outer = Context(self, context.scope.parent or context.scope, None, context.depth)
             found = found + [m for m in self._makes(default, outer) if m.kind != NONE]
-        given = [made for made in self._given(argument, context) if made.kind not in (UNKNOWN, NONE)]
+        given = [made.passed_on() for made in self._given(argument, context) if made.kind not in (UNKNOWN, NONE)]
         if any(made.kind == MODULE for made in given):
             found = [made for made in found if made.cls or made.spec]
         return found + given or [Made(UNKNOWN, argument, context)]
@@ -836,10 +857,11 @@ class Instances:
             return self._called(self._attribute(cls, func.attr, context.depth), node, context)
         found: list[Made] = []
         for made in self._makes(func.value, context):
-            if made.kind == MODULE and func.attr in _SAME_MODULE:
+            same_module = made.kind == MODULE and func.attr in _SAME_MODULE
+            if same_module:
                 found.append(made)
             elif made.kind == PARAMETER and (func.attr in _SAME_TENSOR or _changes_in_place(func.attr)):
-                found.append(made)
+                found.append(made.passed_on())
             elif made.kind in (TENSOR, PARAMETER) and _returns_tensor(func.attr):
                 found.append(Made(TENSOR, node, context))
             elif made.kind in (SEQUENCE, MAPPING) and func.attr in ("copy", "values"):
@@ -957,19 +979,24 @@ class Instances:
 
     # ---------------------------------------------------------------- what modules hold
 
-    def contents(self, made: Made) -> list[Made]:
+    def contents(self, made: Made, depth: int = _DEPTH) -> list[Made]:
         """The modules that a container such as ``nn.Sequential(...)`` is given, as far as that is told."""
         call = made.node
         found: list[Made] = list(made.items)
-        if not isinstance(call, ast.Call):
+        key = ("contents", call)
+        if not isinstance(call, ast.Call) or key in self._busy:
             return found
-        context = Context(made.home, made.scope)
-        for argument in call.args:
-            if isinstance(argument, ast.Starred):
-                found += made.home._elements(argument.value, context)
-            else:
-                for value in made.home._makes(argument, context):
-                    found += value.items if value.kind in (SEQUENCE, MAPPING) else [value]
+        context = Context(made.home, made.scope, None, depth)
+        self._busy.add(key)
+        try:
+            for argument in call.args:
+                if isinstance(argument, ast.Starred):
+                    found += made.home._elements(argument.value, context)
+                else:
+                    for value in made.home._makes(argument, context):
+                        found += value.items if value.kind in (SEQUENCE, MAPPING) else [value]
+        finally:
+            self._busy.discard(key)
         return found
 
     def has_parameters(self, made: Made) -> Answer:

@@ -16,7 +16,16 @@ from torchlint.program.module import Module
 from torchlint.torchapi.operations import tensor_method
 
 TRAINING = frozenset(
-    ["backward", "manual_backward", "zero_grad", "clip_grad_norm_", "clip_grad_value_", "unscale_", "gradcheck", "gradgradcheck"]
+    [
+        "backward",
+        "manual_backward",
+        "zero_grad",
+        "clip_grad_norm_",
+        "clip_grad_value_",
+        "unscale_",
+        "gradcheck",
+        "gradgradcheck",
+    ]
 )
 """Names of calls that only training code makes."""
 
@@ -38,6 +47,8 @@ EVALUATION_NAME = re.compile(
 )
 LEAF_WORDS = (".weight", ".bias", "requires_grad", "parameters(", "Parameter(")
 """Words without one of which a function changes no leaf that it could be told of."""
+
+LEAF_ATTRIBUTES = ("weight", "bias")
 
 LEVELS = 6
 """How many callers up a function is followed from."""
@@ -64,8 +75,11 @@ def wanted(module: Module) -> list[Scope]:
     callers = _callers(scopes) if seeds or alone or evaluations else {}
     if evaluations and (trains or _is_program(module)):
         seeds.update(evaluations)
-    for scope in list(alone):
-        alone.update(up for up in callers.get(scope, ()) if _names_leaves(module, up))
+    helpers = [s for s in scopes if s.is_function and s not in alone and _changes_argument(s)] if seeds or alone else []
+    for scope in helpers:
+        leading = [up for up in callers.get(scope, ()) if _names_leaves(module, up)]
+        if leading:
+            alone.update(leading)
     level = list(seeds)
     for _ in range(LEVELS):
         level = [up for scope in level for up in _leading_to(scope, callers) if up not in seeds]
@@ -126,25 +140,103 @@ def _names_leaves(module: Module, scope: Scope) -> bool:
 
 
 def _changes_leaves(module: Module, scope: Scope) -> bool:
-    """Whether a function changes tensors in place and speaks of parameters."""
-    changes = any(
-        name[-1:] == "_" and name[-2:] != "__" and name[:1] != "_" and any(map(_is_in_place, calls))
-        for name, calls in scope.calls.items()
-    )
-    if not changes:
-        changes = any(
-            isinstance(target, ast.Subscript)
-            for node in scope.of_type(ast.Assign)
-            for target in node.targets  # type: ignore[attr-defined]
-        ) or bool(scope.of_type(ast.AugAssign))
-    return changes and _names_leaves(module, scope)
-
-
-def _is_in_place(call: ast.Call) -> bool:
-    func = call.func
-    if not isinstance(func, ast.Attribute) or _is_init(func.value):
+    """Whether a function changes in place what may be a leaf, as far as the spelling tells."""
+    changed = list(_changed(scope))
+    if not changed or not _names_leaves(module, scope):
         return False
-    return tensor_method(func.attr) is not None
+    leaves: set[str] | None = None
+    for target in changed:
+        node: ast.expr = target
+        while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute, ast.Starred)):
+            if isinstance(node, ast.Attribute):
+                if node.attr in LEAF_ATTRIBUTES or _is_parameter_of_self(node, scope):
+                    return True
+                node = node.value
+            else:
+                node = node.func if isinstance(node, ast.Call) else node.value
+        if isinstance(node, ast.Name):
+            leaves = _leaf_names(scope) if leaves is None else leaves
+            if node.id in leaves:
+                return True
+    return False
+
+
+def _changed(scope: Scope) -> Iterator[ast.expr]:
+    """What a function changes in place: operands of ``op=``, of index assignments and of methods named ``x_``."""
+    for name, calls in scope.calls.items():
+        if name[-1:] == "_" and name[-2:] != "__" and name[:1] != "_":
+            for call in calls:
+                func = call.func
+                if (
+                    isinstance(func, ast.Attribute)
+                    and not _is_init(func.value)
+                    and tensor_method(func.attr) is not None
+                ):
+                    yield func.value
+    for node in scope.of_type(ast.AugAssign):
+        yield node.target  # type: ignore[attr-defined]
+    for node in scope.of_type(ast.Assign):
+        for target in node.targets:  # type: ignore[attr-defined]
+            if isinstance(target, ast.Subscript):
+                yield target.value
+
+
+def _changes_argument(scope: Scope) -> bool:
+    """Whether a function changes one of its arguments in place: its callers say what that is."""
+    node = scope.node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    names = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {scope.self_name}
+    for target in _changed(scope):
+        inner = target
+        while isinstance(inner, ast.Subscript):
+            inner = inner.value
+        if isinstance(inner, ast.Name) and inner.id in names:
+            return True
+    return False
+
+
+def _is_parameter_of_self(node: ast.Attribute, scope: Scope) -> bool:
+    if scope.owner is None or not isinstance(node.value, ast.Name) or node.value.id != scope.self_name:
+        return False
+    for written, inner in scope.owner.self_writes.get(node.attr, ()):
+        parent = inner.statement(written)
+        if (
+            isinstance(parent, (ast.Assign, ast.AnnAssign))
+            and parent.value is not None
+            and _speaks_of_leaf(parent.value)
+        ):
+            return True
+    return False
+
+
+def _leaf_names(scope: Scope) -> set[str]:
+    """Local names that may hold a leaf: bound to something that speaks of one, or drawn from parameters()."""
+    names: set[str] = set()
+    for node in scope.of_type(ast.Assign):
+        if _speaks_of_leaf(node.value):  # type: ignore[attr-defined]
+            for target in node.targets:  # type: ignore[attr-defined]
+                names.update(part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+    for node in (*scope.of_type(ast.For), *scope.of_type(ast.AsyncFor)):
+        if _speaks_of_leaf(node.iter):  # type: ignore[attr-defined]
+            names.update(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))  # type: ignore[attr-defined]
+    return names
+
+
+def _speaks_of_leaf(node: ast.expr) -> bool:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and part.attr in (
+            *LEAF_ATTRIBUTES,
+            "Parameter",
+            "parameters",
+            "named_parameters",
+        ):
+            return True
+        if isinstance(part, ast.Name) and part.id == "Parameter":
+            return True
+        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
+            return True
+    return False
 
 
 def _is_init(node: ast.expr) -> bool:

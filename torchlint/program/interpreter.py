@@ -211,11 +211,8 @@ class Interpreter(Evaluator):
             loops = self.state.get(old, "@loops")
             self.state.set(result, "@born", born)
             self.state.set(result, "@loops", loops)
-        if (
-            (isinstance(old, (Symbol, Array))
-            and isinstance(target, ast.Subscript))
-            or (isinstance(old, Symbol)
-            and old.of is not None)
+        if (isinstance(old, (Symbol, Array)) and isinstance(target, ast.Subscript)) or (
+            isinstance(old, Symbol) and old.of is not None
         ):
             pass
         if isinstance(old, Symbol) and isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
