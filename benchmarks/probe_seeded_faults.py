@@ -101,15 +101,32 @@ def faults(model: str, text: str) -> list[Fault]:
         # Models without a buffer of their own get a plain tensor attribute beside what x is multiplied with.
         if marked(lines, rows, "buffer") is None:
             start = next(i for i in rows if "super().__init__()" in lines[i])
-            changed = [*lines[: start + 1], "        self.scale_by = torch.ones(1)", *lines[start + 1 : row + 1],
-                       indent + "x = x * self.scale_by", *lines[row + 1 :]]
+            changed = [
+                *lines[: start + 1],
+                "        self.scale_by = torch.ones(1)",
+                *lines[start + 1 : row + 1],
+                indent + "x = x * self.scale_by",
+                *lines[row + 1 :],
+            ]
             add("plain tensor attribute", changed, {start + 1, row + 2}, ("TP106", "TP114"))
     return found
 
 
 def probe(targets: list[str], record: Path, python: str | None) -> dict[str, object]:
     """Run the probe over targets; returns its record."""
-    command = [sys.executable, "-m", "torchlint", "probe", "--isolated", "-q", "--output-format", "json", "--record", str(record), *targets]
+    command = [
+        sys.executable,
+        "-m",
+        "torchlint",
+        "probe",
+        "--isolated",
+        "-q",
+        "--output-format",
+        "json",
+        "--record",
+        str(record),
+        *targets,
+    ]
     if python:
         command += ["--python", python]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -172,7 +189,10 @@ def count(result: dict[str, object], plants: dict[str, Fault], show: bool) -> No
     for kind in total:
         print(f"{hits[kind]:4} of {total[kind]:3}  {kind}")
     share = 100 * sum(hits.values()) / max(1, sum(total.values()))
-    print(f"{sum(hits.values()):4} of {sum(total.values()):3}  planted faults reported at the right line ({share:.1f}%); {extra} further findings")
+    print(
+        f"{sum(hits.values()):4} of {sum(total.values()):3}  planted faults reported at the right line "
+        f"({share:.1f}%); {extra} further findings"
+    )
 
 
 def originals(models: list[str], folder: str, python: str | None) -> None:

@@ -339,7 +339,10 @@ class GptBlock(nn.Module):
 
     def forward(self, x):
         b, t, c = x.shape
-        q, k, v = (part.view(b, t, self.heads, c // self.heads).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, -1))
+        q, k, v = (
+            part.view(b, t, self.heads, c // self.heads).transpose(1, 2)
+            for part in self.qkv(self.norm1(x)).chunk(3, -1)
+        )
         scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.heads)
         scores = scores.masked_fill(~self.mask[:t, :t], float("-inf"))
         y = (scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c)
@@ -382,7 +385,9 @@ class VisionTransformer(nn.Module):
         self.patches = nn.Conv2d(3, width, patch_size, patch_size)
         self.cls = nn.Parameter(torch.randn(1, 1, width) * 0.02)
         self.positions = nn.Parameter(torch.randn(1, (image_size // patch_size) ** 2 + 1, width) * 0.02)
-        self.blocks = nn.ModuleList([nn.TransformerEncoderLayer(width, 4, 96, batch_first=True) for _ in range(depth)])  # list
+        self.blocks = nn.ModuleList(
+            [nn.TransformerEncoderLayer(width, 4, 96, batch_first=True) for _ in range(depth)]
+        )  # list
         self.head = nn.Linear(48, num_classes)  # features
 
     def forward(self, x):
@@ -479,7 +484,9 @@ class WaveNetLike(nn.Module):
     def __init__(self, channels=16):
         super().__init__()
         self.first = nn.Conv1d(1, channels, 1)
-        self.layers = nn.ModuleList([nn.Conv1d(channels, 2 * channels, 3, padding=2**i, dilation=2**i) for i in range(3)])  # list
+        self.layers = nn.ModuleList(
+            [nn.Conv1d(channels, 2 * channels, 3, padding=2**i, dilation=2**i) for i in range(3)]
+        )  # list
         self.out = nn.Conv1d(16, 1, 1)  # channels
 
     def forward(self, x):
@@ -534,8 +541,34 @@ class DenseNetLike(nn.Module):
 
 
 MODELS = [
-    Perceptron, DeepPerceptron, LeNet, AlexLike, SmallResNet, VggLike, MobileLike, UNet, AutoEncoder,
-    VariationalAutoEncoder, Generator, Discriminator, TextCnn, LstmTagger, GruForecaster, AttentionPooling, Gpt,
-    TransformerClassifier, Seq2Seq, VisionTransformer, MlpMixer, Siamese, TwoTower, PolicyNetwork, PointNet, Conv3dNet,
-    WaveNetLike, DiffusionMlp, GatedMixture, DenseNetLike,
+    Perceptron,
+    DeepPerceptron,
+    LeNet,
+    AlexLike,
+    SmallResNet,
+    VggLike,
+    MobileLike,
+    UNet,
+    AutoEncoder,
+    VariationalAutoEncoder,
+    Generator,
+    Discriminator,
+    TextCnn,
+    LstmTagger,
+    GruForecaster,
+    AttentionPooling,
+    Gpt,
+    TransformerClassifier,
+    Seq2Seq,
+    VisionTransformer,
+    MlpMixer,
+    Siamese,
+    TwoTower,
+    PolicyNetwork,
+    PointNet,
+    Conv3dNet,
+    WaveNetLike,
+    DiffusionMlp,
+    GatedMixture,
+    DenseNetLike,
 ]

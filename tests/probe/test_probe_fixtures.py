@@ -33,7 +33,19 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """The record of one run over all fixtures, inputs worked out by the probe."""
     record = tmp_path_factory.mktemp("probe") / "record.json"
     done = subprocess.run(
-        [sys.executable, "-m", "torchlint", "probe", str(FIXTURES), "--isolated", "-q", "--output-format", "concise", "--record", str(record)],
+        [
+            sys.executable,
+            "-m",
+            "torchlint",
+            "probe",
+            str(FIXTURES),
+            "--isolated",
+            "-q",
+            "--output-format",
+            "concise",
+            "--record",
+            str(record),
+        ],
         capture_output=True,
         text=True,
         timeout=900,
@@ -47,15 +59,16 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 def test_faults_are_reported_where_they_are_and_nothing_else(probed: dict[str, object]) -> None:
     findings: list[dict[str, object]] = probed["findings"]  # type: ignore[assignment]
-    reported = {
-        (str(Path(str(f["filename"])).resolve().relative_to(FIXTURES)), f["row"], f["code"]) for f in findings
-    }
+    reported = {(str(Path(str(f["filename"])).resolve().relative_to(FIXTURES)), f["row"], f["code"]) for f in findings}
     expected = expected_findings()
     messages = {
-        (str(Path(str(f["filename"])).resolve().relative_to(FIXTURES)), f["row"], f["code"]): f["message"] for f in findings
+        (str(Path(str(f["filename"])).resolve().relative_to(FIXTURES)), f["row"], f["code"]): f["message"]
+        for f in findings
     }
     surplus = {key: messages[key] for key in reported - expected}
-    assert not surplus and not expected - reported, f"not reported: {sorted(expected - reported)}; not expected: {surplus}"
+    assert not surplus and not expected - reported, (
+        f"not reported: {sorted(expected - reported)}; not expected: {surplus}"
+    )
 
 
 @pytest.mark.parametrize("folder", sorted(p.name for p in FIXTURES.iterdir() if p.is_dir()))
@@ -83,4 +96,6 @@ def test_models_that_need_arguments_are_listed_with_them(probed: dict[str, objec
         for model in target["models"]
         if model["needs"]
     }
-    assert [needs for label, needs in listed.items() if label.endswith("TP102-construct/passes.py:NeedsArguments")] == [["width"]]
+    assert [needs for label, needs in listed.items() if label.endswith("TP102-construct/passes.py:NeedsArguments")] == [
+        ["width"]
+    ]

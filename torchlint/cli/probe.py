@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``torchlint probe``."""
     parser.usage = "torchlint probe [OPTIONS] [TARGETS...]"
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="file.py:Net, package.module:factory, a file, a folder, or a name from the configuration")
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="file.py:Net, package.module:factory, a file, a folder, or a name from the configuration",
+    )
     _add_inputs(parser.add_argument_group("the model and its inputs"))
     _add_checks(parser.add_argument_group("checks"))
     _add_run(parser.add_argument_group("the run"))
@@ -43,12 +48,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_inputs(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--input", action="append", metavar="SPEC", help="an input: 3x224x224, int64[128]<30522, mask=bool[128], float32[3,8,8]=0..1, steps=5; again for the next")
-    group.add_argument("--input-from", metavar="TARGET", help="a function or value of the project that makes the inputs: package.module:make_batch")
-    group.add_argument("--output", metavar="SIZES", help="the expected output sizes without the batch, such as 10 or 21x64x64")
+    group.add_argument(
+        "--input",
+        action="append",
+        metavar="SPEC",
+        help="an input: 3x224x224, int64[128]<30522, mask=bool[128], float32[3,8,8]=0..1, steps=5; again for the next",
+    )
+    group.add_argument(
+        "--input-from",
+        metavar="TARGET",
+        help="a function or value of the project that makes the inputs: package.module:make_batch",
+    )
+    group.add_argument(
+        "--output", metavar="SIZES", help="the expected output sizes without the batch, such as 10 or 21x64x64"
+    )
     group.add_argument("--batch-size", type=int, metavar="N", help="samples in a batch (default: 2)")
     group.add_argument("--arguments", metavar="TEXT", help="constructor arguments, such as 'num_classes=5'")
-    group.add_argument("--device", metavar="DEVICE", help="run all checks on this device (default: cpu, and cuda besides where one is present)")
+    group.add_argument(
+        "--device",
+        metavar="DEVICE",
+        help="run all checks on this device (default: cpu, and cuda besides where one is present)",
+    )
     mode = group.add_mutually_exclusive_group()
     mode.add_argument("--train", dest="mode", action="store_const", const="train", help="train mode only")
     mode.add_argument("--eval", dest="mode", action="store_const", const="eval", help="eval mode only")
@@ -58,28 +78,44 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
 def _add_checks(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--select", action="append", metavar="CODES", help="run these checks only: TP103, TP11, a name")
     group.add_argument("--ignore", action="append", metavar="CODES", help="don't run these")
-    group.add_argument("--export", action="store_true", default=None, help="also trace, export and compile (TP115, TP116)")
+    group.add_argument(
+        "--export", action="store_true", default=None, help="also trace, export and compile (TP115, TP116)"
+    )
     group.add_argument("--memory", metavar="SIZE", help="the memory that training may take, such as 24GB (TP117)")
     group.add_argument("--checkpoint", metavar="FILE", help="a checkpoint that must fit the model (TP118)")
     group.add_argument("--data", metavar="TARGET", help="a Dataset, a DataLoader, or what makes one (TP120)")
-    group.add_argument("--loss", metavar="TARGET", help="a loss: package.module:loss(output, target), or nn.CrossEntropyLoss (TP120, TP121)")
+    group.add_argument(
+        "--loss",
+        metavar="TARGET",
+        help="a loss: package.module:loss(output, target), or nn.CrossEntropyLoss (TP120, TP121)",
+    )
 
 
 def _add_run(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--python", metavar="PATH", help="the interpreter that has the project's packages")
     group.add_argument("--timeout", type=float, metavar="SECONDS", help="the longest one check may take (default: 60)")
-    group.add_argument("--memory-limit", metavar="SIZE", help="the memory the child may take (default: three quarters of what is free)")
-    group.add_argument("--fix", action="store_true", help="correct the source where one number is wrong, and probe again")
-    group.add_argument("--config", action="append", default=[], metavar="FILE", help="a configuration file, or key=value")
+    group.add_argument(
+        "--memory-limit", metavar="SIZE", help="the memory the child may take (default: three quarters of what is free)"
+    )
+    group.add_argument(
+        "--fix", action="store_true", help="correct the source where one number is wrong, and probe again"
+    )
+    group.add_argument(
+        "--config", action="append", default=[], metavar="FILE", help="a configuration file, or key=value"
+    )
     group.add_argument("--isolated", action="store_true", help="ignore all configuration files")
 
 
 def _add_report(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--output-format", choices=OUTPUT_FORMATS, metavar="FORMAT", help=f"one of {', '.join(OUTPUT_FORMATS)}")
+    group.add_argument(
+        "--output-format", choices=OUTPUT_FORMATS, metavar="FORMAT", help=f"one of {', '.join(OUTPUT_FORMATS)}"
+    )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the findings there")
     group.add_argument("--record", metavar="FILE", help="write everything that was seen there, as JSON")
     group.add_argument("-q", "--quiet", action="store_true", help="print findings, and nothing else")
-    group.add_argument("-v", "--verbose", action="store_true", help="print the tracebacks of checks that failed themselves")
+    group.add_argument(
+        "-v", "--verbose", action="store_true", help="print the tracebacks of checks that failed themselves"
+    )
     group.add_argument("-e", "--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     add_color_argument(group)
 
@@ -89,7 +125,9 @@ def run(args: argparse.Namespace) -> int:
     from torchlint.probe.launcher import NoTorch
     from torchlint.probe.report import findings, record
 
-    settings = load_settings(Path.cwd(), {"output_format": args.output_format}, config=args.config, isolated=args.isolated)
+    settings = load_settings(
+        Path.cwd(), {"output_format": args.output_format}, config=args.config, isolated=args.isolated
+    )
     plan = _Plan(args, settings)
     try:
         results = plan.run()
@@ -137,7 +175,14 @@ class _Plan:
     """What to run: the targets with their options, in groups that share an interpreter and limits."""
 
     def __init__(self, args: argparse.Namespace, settings: Settings) -> None:
-        from torchlint.probe.targets import TargetError, common_settings, configured, options_of, parse_target, target_of
+        from torchlint.probe.targets import (
+            TargetError,
+            common_settings,
+            configured,
+            options_of,
+            parse_target,
+            target_of,
+        )
 
         self._args = args
         root = Path(settings.root)
@@ -147,7 +192,8 @@ class _Plan:
         names = args.targets or list(tables)
         if not names:
             raise TargetError(
-                "nothing to probe: name a target (torchlint probe net.py:Net), or configure some under [tool.torchlint.probe.NAME]"
+                "nothing to probe: name a target (torchlint probe net.py:Net), or configure some under "
+                "[tool.torchlint.probe.NAME]"
             )
         for name in names:
             if name in tables:
@@ -156,7 +202,9 @@ class _Plan:
             else:
                 entry = {**common_settings(settings), **told}
                 targets = parse_target(name, Path.cwd())
-            targets = [_with(target, options_of(entry, root if name in tables else Path.cwd()), entry) for target in targets]
+            targets = [
+                _with(target, options_of(entry, root if name in tables else Path.cwd()), entry) for target in targets
+            ]
             self.jobs.append((targets, entry))
         self.files = {target.label: target.file for targets, _ in self.jobs for target in targets if target.file}
         self._root = root
@@ -209,7 +257,9 @@ class _Plan:
                 results.take(event)
                 progress.take(event)
 
-            Launch(targets, candidates(first, python), Limits(timeout, limit), Path.cwd(), [str(self._root)], take).run()
+            Launch(
+                targets, candidates(first, python), Limits(timeout, limit), Path.cwd(), [str(self._root)], take
+            ).run()
         progress.end()
         for targets, entry in self.jobs:
             if entry.get("expect-skipped") is not None:
@@ -251,7 +301,7 @@ def _sizes(text: str | None) -> list[int] | None:
 def default_memory() -> int | None:
     """Three quarters of the memory that is free, where the system says how much that is."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
+        with Path("/proc/meminfo").open(encoding="ascii") as file:
             for line in file:
                 if line.startswith("MemAvailable:"):
                     return int(line.split()[1]) * 1024 * 3 // 4
@@ -278,7 +328,9 @@ class _Progress:
             sys.stderr.flush()
 
 
-def _write(args: argparse.Namespace, settings: Settings, results: Results, found: Sequence[Finding], closing: str) -> None:
+def _write(
+    args: argparse.Namespace, settings: Settings, results: Results, found: Sequence[Finding], closing: str
+) -> None:
     from torchlint.probe.report import Lines, listed, rule_cards, summary
     from torchlint.reports import TEXT_FORMATS, ReportContext, render
 

@@ -17,12 +17,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from torchlint.probe.targets import Target
+from torchlint.probe.worker.names import NAMES, TRAINS
 
 _WORKER = Path(__file__).with_name("worker")
 _POLL = 0.05
@@ -56,9 +57,14 @@ class Launch:
     on_event: Callable[[Event], None] = lambda event: None
     _skip: list[tuple[str, str]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
+    _deaths: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> None:
         """Probe every target; events go to ``on_event`` as they come. Raises NoTorch, KeyboardInterrupt."""
+        with _ending_on_sigterm():
+            self._run()
+
+    def _run(self) -> None:
         pythons = list(self.pythons)
         tried: list[str] = []
         for _ in range(_MAX_WORKERS):
@@ -106,7 +112,24 @@ class Launch:
             }
         )
         self._skip.append((label, code))
-        if code in ("TP101", "TP102", "TP103"):
+        self._deaths[label] = self._deaths.get(label, 0) + 1
+        if code in ("TP101", "TP102", "TP103") or self._deaths[label] > 1:
+            # What kills a process twice kills it in every check; one finding says it.
+            self._skip_rest(label, f"the process died in {code} ({started['name']})")
+        elif code in ("TP104", "TP105"):
+            self._skip_rest(label, f"the process died in {code} ({started['name']})", TRAINS)
+
+    def _skip_rest(self, label: str, reason: str, codes: Sequence[str] = ()) -> None:
+        """Tell the checks that won't run, all of them or some."""
+        target = next((t for t in self.targets if label == t.label or label.startswith(f"{t.label}:")), None)
+        selected = target.options.get("select") if target is not None else None
+        for code in codes or selected or NAMES:
+            if (label, code) in self._skip or (selected and code not in selected):
+                continue
+            self._skip.append((label, code))
+            event = {"event": "check", "target": label, "code": code, "name": NAMES[code], "status": "skipped"}
+            self.on_event({**event, "reason": reason, "seconds": 0, "problems": []})
+        if not codes:
             self._dead.add(label)
             self.on_event({"event": "finished", "target": label})
 
@@ -131,6 +154,23 @@ class Launch:
             "dead": sorted(self._dead),
             "argv0": targets[0].file or targets[0].label if targets else "probe",
         }
+
+
+@contextlib.contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Let a polite kill unwind, so that the worker is ended with everything it started."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @dataclass
@@ -302,7 +342,7 @@ def _innermost_user(frames: Sequence[tuple[str, int]], targets: Sequence[Target]
     for file, row in frames:
         real = os.path.realpath(file)
         installed = "site-packages" in real or re.search(r"[\\/]lib[\\/]python3", real) or real.startswith(str(_WORKER))
-        if os.path.isabs(real) and (any(real.startswith(folder) for folder in own) or not installed):
+        if Path(file).is_absolute() and (any(real.startswith(folder) for folder in own) or not installed):
             return line_site(real, row)
     return None
 
@@ -328,7 +368,7 @@ def _signal_name(number: int) -> str:
 def resident_bytes(pid: int) -> int:
     """The memory a process holds; 0 where the system doesn't tell without help."""
     try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        with Path(f"/proc/{pid}/statm").open(encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):
         return 0

@@ -73,7 +73,7 @@ class Results:
     def expect_skipped(self, label: str, allowed: Sequence[str]) -> None:
         """Make a check that skips, and isn't among those expected to, a failure."""
         result = self.targets.get(label)
-        for code, event in (result.checks.items() if result is not None else ()):
+        for code, event in result.checks.items() if result is not None else ():
             if event["status"] == "skipped" and code not in allowed and "(TP103)" not in event["reason"]:
                 event["status"] = "failed"
                 site = result.built.get("site") if result is not None and result.built else None
@@ -200,7 +200,7 @@ def table_lines(table: Event) -> Iterator[str]:
     cells = [("layer", "class", "input", "output", "params", "buffers", "device", "source")]
     for row in rows:
         where = row["where"]
-        source = f"{os.path.basename(where[0])}:{where[1]}" if where else ""
+        source = f"{Path(where[0]).name}:{where[1]}" if where else ""
         name = "  " * row["depth"] + (row["path"].split(".")[-1] or "(model)")
         params = "(shared)" if row["shared"] and row["kind"] else count(row["parameters"]) if row["parameters"] else "-"
         buffers = count(row["buffers"]) if row["buffers"] else "-"
@@ -211,7 +211,7 @@ def table_lines(table: Event) -> Iterator[str]:
         cells = [*cells[:61], (f"... {len(cells) - 121} more", "", "", "", "", "", "", ""), *cells[-60:]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     for index, line in enumerate(cells):
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)).rstrip()
         if index == 0:
             yield "  " + "  ".join("-" * width for width in widths)
     total, trainable = table["total"], table["trainable"]
@@ -275,7 +275,13 @@ def record(results: Results, found: Iterable[Finding]) -> dict[str, Any]:
             for result in results.targets.values()
         ],
         "findings": [
-            {"code": f.code, "message": f.message, "filename": f.filename, "row": f.location.row, "severity": str(f.severity)}
+            {
+                "code": f.code,
+                "message": f.message,
+                "filename": f.filename,
+                "row": f.location.row,
+                "severity": str(f.severity),
+            }
             for f in found
         ],
     }

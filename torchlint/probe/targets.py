@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchlint.config import ConfigError, Settings, setting_error
+from torchlint.config import ConfigError, Settings, line_of
 from torchlint.probe.worker.specs import SpecError, parse_input, to_json
 
 SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "env"}
@@ -128,7 +128,9 @@ def parse_codes(text: str | Sequence[str], known: Sequence[str], names: Mapping[
     found: list[str] = []
     for part in (part.strip() for part in parts if part.strip()):
         upper = part.upper()
-        matching = [code for code in known if upper == "ALL" or code.startswith(upper) or names.get(code) == part.lower()]
+        matching = [
+            code for code in known if upper == "ALL" or code.startswith(upper) or names.get(code) == part.lower()
+        ]
         if not matching or not (upper == "ALL" or upper.startswith("TP") or part.lower() in names.values()):
             raise TargetError(f"{part!r} is no check of the probe; they are TP101 to TP123")
         found.extend(matching)
@@ -149,7 +151,15 @@ def input_options(texts: Sequence[str]) -> list[list[Any]]:
 
 # ---- the configuration
 
-_STRING, _STRINGS, _INTEGER, _NUMBER, _BOOL, _INPUTS, _SIZE = "a string", "a list of strings", "a whole number", "a number", "true or false", "a list or a table of inputs", "a size such as 24GB"
+_STRING, _STRINGS, _INTEGER, _NUMBER, _BOOL, _INPUTS, _SIZE = (
+    "a string",
+    "a list of strings",
+    "a whole number",
+    "a number",
+    "true or false",
+    "a list or a table of inputs",
+    "a size such as 24GB",
+)
 COMMON_KEYS = {
     "timeout": _NUMBER,
     "memory-limit": _SIZE,
@@ -190,7 +200,7 @@ def configured(settings: Settings) -> dict[str, dict[str, Any]]:
         for key, value in entry.items():
             _checked(settings, ("probe", name, key), key, value, TARGET_KEYS)
         if "target" not in entry:
-            raise setting_error(settings, ("probe", name), name, f"[tool.torchlint.probe.{name}] needs a target")
+            raise _error(settings, ("probe", name), f"[tool.torchlint.probe.{name}] needs a target")
         targets[name] = {**common, **entry}
     return targets
 
@@ -198,6 +208,16 @@ def configured(settings: Settings) -> dict[str, dict[str, Any]]:
 def common_settings(settings: Settings) -> dict[str, Any]:
     """What ``[tool.torchlint.probe]`` says for every target."""
     return {key: value for key, value in settings.probe.items() if not isinstance(value, dict)}
+
+
+def _error(settings: Settings, path: tuple[str, ...], message: str) -> ConfigError:
+    """An error about the key at ``path``, with the file and the line it stands on."""
+    if settings.config_file is None:
+        return ConfigError(message)
+    file = Path(settings.config_file)
+    prefix = ("tool", "torchlint") if file.name == "pyproject.toml" else ()
+    line = line_of(file.read_text(encoding="utf-8-sig"), (*prefix, *path))
+    return ConfigError(f"{_shown(file, Path.cwd())}:{line}: {message}")
 
 
 def _checked(settings: Settings, path: tuple[str, ...], key: str, value: Any, keys: Mapping[str, str]) -> None:
@@ -208,7 +228,7 @@ def _checked(settings: Settings, path: tuple[str, ...], key: str, value: Any, ke
 
         near = difflib.get_close_matches(key, keys, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else f"; known are {', '.join(keys)}"
-        raise setting_error(settings, path, str(value), f'{shown}: unknown key "{key}"{hint}')
+        raise _error(settings, path, f'{shown}: unknown key "{key}"{hint}')
     good = {
         _STRING: isinstance(value, str),
         _STRINGS: isinstance(value, list) and all(isinstance(item, str) for item in value),
@@ -219,7 +239,7 @@ def _checked(settings: Settings, path: tuple[str, ...], key: str, value: Any, ke
         _SIZE: isinstance(value, (str, int)) and not isinstance(value, bool),
     }.get(kind, isinstance(value, (str, list)))
     if not good:
-        raise setting_error(settings, path, str(value), f'{shown}: "{key}" takes {kind}')
+        raise _error(settings, path, f'{shown}: "{key}" takes {kind}')
 
 
 def target_of(name: str, entry: Mapping[str, Any], root: Path) -> list[Target]:

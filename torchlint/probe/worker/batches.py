@@ -33,12 +33,8 @@ def batch_size(subject: Subject) -> Iterable[Problem]:
         raise Skip("forward doesn't repeat")
     seen: set[str] = set()
     for size in (other, 1):
-        outcome, shapes = traces[size]
-        problem = (
-            _failed(subject, size, traces)
-            if outcome.error is not None
-            else _wrong_shape(subject, size, traces)
-        )
+        outcome, _shapes = traces[size]
+        problem = _failed(subject, size, traces) if outcome.error is not None else _wrong_shape(subject, size, traces)
         if problem is not None:
             key = f"{problem.site}"
             if key not in seen:
@@ -98,7 +94,7 @@ def _wrong_shape(subject: Subject, size: int, traces: dict[int, tuple[Outcome, S
     got = [tuple(t.shape) for _, t in tensors(traces[size][0].output)]
     if size == other:
         before = [tuple(t.shape) for _, t in tensors(traces[base][0].output)]
-        stuck = [(a, b) for a, b in zip(before, got) if _is_stuck(a, b, base, other)]
+        stuck = [(a, b) for a, b in zip(before, got, strict=False) if _is_stuck(a, b, base, other)]
         if not stuck:
             return None
         expected = (other, *stuck[0][0][1:])
@@ -110,6 +106,7 @@ def _wrong_shape(subject: Subject, size: int, traces: dict[int, tuple[Outcome, S
             [tuple(t.shape) for _, t in tensors(traces[base][0].output)],
             [tuple(t.shape) for _, t in tensors(traces[other][0].output)],
             got,
+            strict=False,
         )
         wrong = [(_predict(a, b, base, size), c) for a, b, c in pairs if _predict(a, b, base, size) not in (None, c)]
         if not wrong:
@@ -122,7 +119,9 @@ def _wrong_shape(subject: Subject, size: int, traces: dict[int, tuple[Outcome, S
         f"a batch of {size} gives {list(shown)} where {list(expected)} is expected: {name} "
         + ("squeezes the batch dimension away" if len(shown) < len(expected) else "has a fixed batch size"),
         site,
-        "squeeze a named dimension: squeeze(-1)" if len(shown) < len(expected) else "take the size from the input: x.size(0)",
+        "squeeze a named dimension: squeeze(-1)"
+        if len(shown) < len(expected)
+        else "take the size from the input: x.size(0)",
         "T-C10",
         layer=culprit.layer if culprit is not None else "",
     )
@@ -137,7 +136,7 @@ def _predict(a: tuple[int, ...], b: tuple[int, ...], base: int, size: int) -> tu
     """The shape for a batch size, from those for ``base`` and ``base + 1``: each dimension is linear in it."""
     if len(a) != len(b):
         return None
-    return tuple(x + (y - x) * (size - base) for x, y in zip(a, b))
+    return tuple(x + (y - x) * (size - base) for x, y in zip(a, b, strict=False))
 
 
 def _culprit(subject: Subject, size: int, traces: dict[int, tuple[Outcome, Shapes]]) -> Op | None:
@@ -145,21 +144,21 @@ def _culprit(subject: Subject, size: int, traces: dict[int, tuple[Outcome, Shape
     base, other = subject.batch, subject.batch + 1
     first, third, this = traces[base][1], traces[other][1], traces[size][1]
     if size == other:
-        for (op, in_a, out_a), (op_b, in_b, out_b) in zip(first, third):
+        for (op, in_a, out_a), (op_b, in_b, out_b) in zip(first, third, strict=False):
             if op.name != op_b.name:
                 return None
-            for a, b in zip(out_a[:1], out_b[:1]):
-                fed = any(x and y and x != y for x, y in zip(in_a, in_b))
+            for a, b in zip(out_a[:1], out_b[:1], strict=False):
+                fed = any(x and y and x != y for x, y in zip(in_a, in_b, strict=False))
                 if fed and _is_stuck(a, b, base, other):
                     return op_b
                 # Made without the batch in view: torch.zeros(2, ...) where the input has two rows.
                 if not in_b and a and a == b and op.name in _FACTORIES and base in a[:2] and _meets_batch(op, subject):
                     return op_b
         return None
-    for (op, _, out_a), (op_b, _, out_b), (op_c, _, out_c) in zip(first, third, this):
+    for (op, _, out_a), (op_b, _, out_b), (op_c, _, out_c) in zip(first, third, this, strict=False):
         if not op.name == op_b.name == op_c.name:
             return None
-        for a, b, c in zip(out_a, out_b, out_c):
+        for a, b, c in zip(out_a, out_b, out_c, strict=False):
             predicted = _predict(a, b, base, size)
             if predicted is not None and predicted != c:
                 return op_c
@@ -197,7 +196,8 @@ def _single_in_training(subject: Subject) -> Iterable[Problem]:
             continue
         if "more than 1 value per channel" in outcome.message:
             yield Problem(
-                "a last batch of one sample fails in training: batch normalization needs more than one value per channel",
+                "a last batch of one sample fails in training: batch normalization needs more than one value per "
+                "channel",
                 error_site(outcome.error) or subject.forward_site,
                 "give the DataLoader drop_last=True, or use GroupNorm or LayerNorm",
                 "T-C7",
@@ -326,7 +326,7 @@ def _leaks(tensor: torch.Tensor, size: int, dims: set[int], sources: _Sources) -
         row = tensor.select(dim, index)
         weights = torch.randn(tuple(row.shape), generator=torch.Generator().manual_seed(1)).to(row.device, row.dtype)
         grads = torch.autograd.grad((row * weights).sum(), inputs, retain_graph=True, allow_unused=True)
-        for grad, (_, source_dim) in zip(grads, sources.found):
+        for grad, (_, source_dim) in zip(grads, sources.found, strict=False):
             if grad is not None and bool((grad.narrow(source_dim, *others).nan_to_num(0, 0, 0) != 0).any()):
                 return True
     return False
@@ -345,5 +345,3 @@ def _first_leak(steps: list[tuple[Op, torch.Tensor]], size: int, dims: set[int],
                 low = middle + 1
         return candidates[low][0]
     return next((op for op, t in candidates if _leaks(t, size, dims, sources)), None)
-
-

@@ -258,12 +258,14 @@ class Builder:
                 model, arguments = self._make()
             built = Built(model, self.value, construction, arguments)
         except _TooLarge:
-            built = self._build_fake()
+            built = self.build_fake(seed)
         built.seconds = time.perf_counter() - started
         built.said = self.said
         return built
 
-    def _build_fake(self) -> Built:
+    def build_fake(self, seed: int = 0) -> Built:
+        """A fresh model on fake tensors, however small. Raises Broken (TP102)."""
+        torch.manual_seed(seed)
         construction = Construction()
         with construction.recording(), _LargeOnMeta():
             model, arguments = self._make()
@@ -286,7 +288,9 @@ class Builder:
         except (Broken, KeyboardInterrupt, _TooLarge):
             raise
         except SystemExit as stop:
-            raise Broken("TP102", f"the constructor ends the process: sys.exit({stop.code!r})", error_site(stop)) from stop
+            raise Broken(
+                "TP102", f"the constructor ends the process: sys.exit({stop.code!r})", error_site(stop)
+            ) from stop
         except EOFError as error:
             raise Broken("TP102", "the constructor asks for input()", error_site(error)) from error
         except BaseException as error:
@@ -301,7 +305,9 @@ class Builder:
             made = next((item for item in made if isinstance(item, nn.Module)), made)
         if not isinstance(made, nn.Module):
             raise Broken(
-                "TP102", f"{self.target.label} gives a {type(made).__name__}, not an nn.Module", definition_site(self.value)
+                "TP102",
+                f"{self.target.label} gives a {type(made).__name__}, not an nn.Module",
+                definition_site(self.value),
             )
         return made
 
@@ -412,8 +418,12 @@ class _LargeOnMeta(torch.overrides.TorchFunctionMode):
         if func not in self._factories:
             return func(*args, **kwargs)
         try:
-            made = func(*args, **{**kwargs, "device": "meta", "pin_memory": False} if "pin_memory" in kwargs else
-                        {**kwargs, "device": "meta"})
+            made = func(
+                *args,
+                **{**kwargs, "device": "meta", "pin_memory": False}
+                if "pin_memory" in kwargs
+                else {**kwargs, "device": "meta"},
+            )
         except (TypeError, RuntimeError):
             return func(*args, **kwargs)
         return made if made.numel() >= _META_FROM else func(*args, **kwargs)

@@ -17,7 +17,18 @@ from .registry import NotAsked, Problem, check
 from .sites import Site
 from .subject import Subject
 
-_WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "module", "weights", "params", "ema", "model_state")
+_WRAPPERS = (
+    "state_dict",
+    "model_state_dict",
+    "model",
+    "net",
+    "network",
+    "module",
+    "weights",
+    "params",
+    "ema",
+    "model_state",
+)
 _PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "backbone.", "encoder.", "student.", "teacher.")
 
 
@@ -66,12 +77,15 @@ def _not_weights(path: str, name: str, error: Exception, site: Site | None) -> P
         return Problem(f"{name} is cut off or no checkpoint of torch: {describe(error)}", site, "", "L-15")
     if match:
         return Problem(
-            f"{name} is a whole pickled object ({match[1]}), not weights alone: loading it runs code and needs that class",
+            f"{name} is a whole pickled object ({match[1]}), not weights alone: loading it runs code and needs that "
+            "class",
             site,
             "save model.state_dict() instead of the model",
             "T-G2",
         )
-    return Problem(f"{name} is no checkpoint that holds weights only: {describe(error)}", site, "save model.state_dict()", "T-G2")
+    return Problem(
+        f"{name} is no checkpoint that holds weights only: {describe(error)}", site, "save model.state_dict()", "T-G2"
+    )
 
 
 def _read_safetensors(path: str, name: str, site: Site | None) -> dict[str, tuple[int, ...]] | Problem:
@@ -85,7 +99,9 @@ def _read_safetensors(path: str, name: str, site: Site | None) -> dict[str, tupl
     header.pop("__metadata__", None)
     ends = max((entry["data_offsets"][1] for entry in header.values()), default=0)
     if os.path.getsize(path) < 8 + length + ends:
-        return Problem(f"{name} is cut off: {os.path.getsize(path)} bytes of {8 + length + ends}", site, "copy it again", "L-15")
+        return Problem(
+            f"{name} is cut off: {os.path.getsize(path)} bytes of {8 + length + ends}", site, "copy it again", "L-15"
+        )
     return {key: tuple(entry["shape"]) for key, entry in header.items()}
 
 
@@ -93,7 +109,10 @@ def _sizes(loaded: Any, name: str, site: Site | None) -> dict[str, tuple[int, ..
     for _ in range(3):
         if isinstance(loaded, Mapping) and any(isinstance(value, torch.Tensor) for value in loaded.values()):
             return {key: tuple(value.shape) for key, value in loaded.items() if isinstance(value, torch.Tensor)}
-        inner = next((loaded[key] for key in _WRAPPERS if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping)), None)
+        inner = next(
+            (loaded[key] for key in _WRAPPERS if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping)),
+            None,
+        )
         if inner is None:
             break
         loaded = inner
@@ -102,7 +121,11 @@ def _sizes(loaded: Any, name: str, site: Site | None) -> dict[str, tuple[int, ..
 
 
 def _compare(subject: Subject, theirs: dict[str, tuple[int, ...]], name: str, site: Site | None) -> Iterable[Problem]:
-    ours = {key: tuple(value.shape) for key, value in subject.built.model.state_dict().items() if isinstance(value, torch.Tensor)}
+    ours = {
+        key: tuple(value.shape)
+        for key, value in subject.built.model.state_dict().items()
+        if isinstance(value, torch.Tensor)
+    }
     missing = [key for key in ours if key not in theirs]
     unexpected = [key for key in theirs if key not in ours]
     if missing or unexpected:
@@ -114,24 +137,35 @@ def _compare(subject: Subject, theirs: dict[str, tuple[int, ...]], name: str, si
                 yield Problem(
                     f"all keys of {name} begin with {text!r}, which {cause} adds",
                     site,
-                    f"strip it: {{k.removeprefix({text!r}): v for k, v in state.items()}}; or save the inner model's state_dict()",
+                    f"strip it: {{k.removeprefix({text!r}): v for k, v in state.items()}}; or save the inner "
+                    "model's state_dict()",
                     "T-D7",
                 )
                 theirs = {key.removeprefix(text): shape for key, shape in theirs.items()}
             else:
                 yield Problem(
-                    f"the model's keys begin with {text!r} and those of {name} don't", site,
-                    "load into the inner model", "T-D7",
+                    f"the model's keys begin with {text!r} and those of {name} don't",
+                    site,
+                    "load into the inner model",
+                    "T-D7",
                 )
                 theirs = {text + key: shape for key, shape in theirs.items()}
             missing = [key for key in ours if key not in theirs]
             unexpected = [key for key in theirs if key not in ours]
     if missing:
-        yield Problem(f"{name} lacks {len(missing)} of {len(ours)} keys: {_grouped(missing)}", site,
-                      "is it another version of the model? strict=False leaves these at their initial values", "T-D6")
+        yield Problem(
+            f"{name} lacks {len(missing)} of {len(ours)} keys: {_grouped(missing)}",
+            site,
+            "is it another version of the model? strict=False leaves these at their initial values",
+            "T-D6",
+        )
     if unexpected:
-        yield Problem(f"{name} has {len(unexpected)} keys the model doesn't know: {_grouped(unexpected)}", site,
-                      "is it another version of the model?", "T-D6")
+        yield Problem(
+            f"{name} has {len(unexpected)} keys the model doesn't know: {_grouped(unexpected)}",
+            site,
+            "is it another version of the model?",
+            "T-D6",
+        )
     wrong = [(key, ours[key], theirs[key]) for key in ours if key in theirs and ours[key] != theirs[key]]
     if wrong:
         shown = "; ".join(f"{key} is {list(b)} there and {list(a)} here" for key, a, b in wrong[:4])
@@ -140,7 +174,9 @@ def _compare(subject: Subject, theirs: dict[str, tuple[int, ...]], name: str, si
         yield Problem(
             f"{len(wrong)} sizes differ: {shown}{more}" + (": another head" if head else ""),
             subject.layer_site(wrong[0][0].rpartition(".")[0]) or site,
-            f"build the model with {head} outputs, or drop these keys and train the head anew" if head else "build the model with the same sizes",
+            f"build the model with {head} outputs, or drop these keys and train the head anew"
+            if head
+            else "build the model with the same sizes",
             "T-D5",
             layer=wrong[0][0].rpartition(".")[0],
         )
@@ -148,9 +184,17 @@ def _compare(subject: Subject, theirs: dict[str, tuple[int, ...]], name: str, si
 
 def _prefix(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[str, str] | None:
     for text in _PREFIXES:
-        if theirs and all(key.startswith(text) for key in theirs) and sum(key.removeprefix(text) in ours for key in theirs) * 2 > len(theirs):
+        if (
+            theirs
+            and all(key.startswith(text) for key in theirs)
+            and sum(key.removeprefix(text) in ours for key in theirs) * 2 > len(theirs)
+        ):
             return "theirs", text
-        if ours and all(key.startswith(text) for key in ours) and sum(key.removeprefix(text) in theirs for key in ours) * 2 > len(ours):
+        if (
+            ours
+            and all(key.startswith(text) for key in ours)
+            and sum(key.removeprefix(text) in theirs for key in ours) * 2 > len(ours)
+        ):
             return "ours", text
     return None
 

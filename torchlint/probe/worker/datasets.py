@@ -59,11 +59,17 @@ def data(subject: Subject) -> Iterable[Problem]:
     yield from _worker_problems(dataset, site)
     collate = loader.collate_fn if loader is not None and loader.collate_fn is not None else default_collate
     try:
-        batch = collate(samples[: max(2, subject.batch)])
+        batch = collate(samples)
     except Exception as error:
         text = str(error)
-        failure = "T-E3" if "equal size" in text else "T-E4" if "default_collate" in text or "NoneType" in text else "T-E2"
-        hint = "pad or crop in the dataset, or give the DataLoader a collate_fn" if failure == "T-E3" else "return tensors, numbers, lists or dicts, never None"
+        failure = (
+            "T-E3" if "equal size" in text else "T-E4" if "default_collate" in text or "NoneType" in text else "T-E2"
+        )
+        hint = (
+            "pad or crop in the dataset, or give the DataLoader a collate_fn"
+            if failure == "T-E3"
+            else "return tensors, numbers, lists or dicts, never None"
+        )
         yield Problem(f"samples don't collate: {describe(error)}", error_site(error) or site, hint, failure)
         return
     yield from _model_problems(subject, batch, site)
@@ -92,13 +98,20 @@ def _sample_problems(samples: list[Any], site: Site | None) -> Iterable[Problem]
     if wide is not None:
         yield Problem(
             f"samples hold float64 (sample{wide}): the model's float32 layers fail on it, or everything turns float64",
-            site, "torch.as_tensor(x, dtype=torch.float32)", "T-C2",
+            site,
+            "torch.as_tensor(x, dtype=torch.float32)",
+            "T-C2",
         )
     for index, sample in enumerate(converted):
         for path, t in tensors(sample):
             if t.is_floating_point() and not bool(t.isfinite().all()):
                 kind = "NaN" if bool(t.isnan().any()) else "infinity"
-                yield Problem(f"sample {index} holds {kind} (sample{path})", site, "clean the data: torch.nan_to_num, or drop the sample", "L-17")
+                yield Problem(
+                    f"sample {index} holds {kind} (sample{path})",
+                    site,
+                    "clean the data: torch.nan_to_num, or drop the sample",
+                    "L-17",
+                )
                 return
 
 
@@ -167,7 +180,9 @@ def _repeated(dataset: Any, site: Site | None) -> Iterable[Problem]:
     if streams[0] and streams[0] == streams[1]:
         yield Problem(
             "every worker yields the same samples: with two workers each sample is trained twice an epoch",
-            site, "split the stream by torch.utils.data.get_worker_info()", "T-H5",
+            site,
+            "split the stream by torch.utils.data.get_worker_info()",
+            "T-H5",
         )
 
 
@@ -183,12 +198,17 @@ def _same_draws(dataset: Any, site: Site | None) -> Iterable[Problem]:
     if is_random and draws[0] == draws[1]:
         yield Problem(
             "workers draw the same random numbers: the generator kept on the dataset is copied to each of them",
-            site, "draw from torch's or numpy's global generator, or seed one per worker in worker_init_fn", "T-H4",
+            site,
+            "draw from torch's or numpy's global generator, or seed one per worker in worker_init_fn",
+            "T-H4",
         )
 
 
 def _fingerprint(sample: Any) -> str:
-    parts = [f"{tuple(t.shape)}:{t.double().sum().item():.9g}:{t.double().flatten()[:5].tolist()}" for _, t in tensors(default_convert(sample))]
+    parts = [
+        f"{tuple(t.shape)}:{t.double().sum().item():.9g}:{t.double().flatten()[:5].tolist()}"
+        for _, t in tensors(default_convert(sample))
+    ]
     return "|".join(parts) or repr(sample)
 
 
@@ -203,7 +223,13 @@ def _model_problems(subject: Subject, batch: Any, site: Site | None) -> Iterable
         return
     model = subject.fresh()
     single = map_tensors(inputs, lambda t: t.float() if t.dtype == torch.float64 else t)
-    args, kwargs = ((), single) if isinstance(single, dict) else (tuple(single), {}) if isinstance(single, (list, tuple)) else ((single,), {})
+    args, kwargs = (
+        ((), single)
+        if isinstance(single, dict)
+        else (tuple(single), {})
+        if isinstance(single, (list, tuple))
+        else ((single,), {})
+    )
     outcome = run_model(model, args, kwargs)
     if outcome.error is not None:
         problem = subject.diagnose(outcome, f"forward on a batch of the data ({signature(inputs)})")
@@ -238,38 +264,61 @@ def _token_problems(subject: Subject, inputs: Any, site: Site | None) -> Iterabl
     if highest >= embedding.num_embeddings or lowest < 0:
         wrong = highest if highest >= embedding.num_embeddings else lowest
         yield Problem(
-            f"the data holds token {wrong}, and the embedding has {embedding.num_embeddings} rows (0 to {embedding.num_embeddings - 1})",
-            site, f"num_embeddings={highest + 1} at least, or other ids", "L-02",
+            f"the data holds token {wrong}, and the embedding has {embedding.num_embeddings} rows (0 to "
+            f"{embedding.num_embeddings - 1})",
+            site,
+            f"num_embeddings={highest + 1} at least, or other ids",
+            "L-02",
         )
 
 
-def _label_problems(subject: Subject, output: torch.Tensor, target: torch.Tensor, site: Site | None) -> Iterable[Problem]:
+def _label_problems(
+    subject: Subject, output: torch.Tensor, target: torch.Tensor, site: Site | None
+) -> Iterable[Problem]:
     if subject.options.loss:
         yield from _loss_problems(subject, output, target, site)
         return
     if target.dtype in (torch.int64, torch.int32, torch.uint8, torch.int16, torch.int8) and output.dim() >= 2:
-        classes = output.shape[1] if output.dim() != 3 or output.shape[1] != (target.shape[1] if target.dim() > 1 else -1) else output.shape[2]
+        classes = (
+            output.shape[1]
+            if output.dim() != 3 or output.shape[1] != (target.shape[1] if target.dim() > 1 else -1)
+            else output.shape[2]
+        )
         valid = target[target != -100]
         if valid.numel() and (int(valid.max()) >= classes or int(valid.min()) < 0):
             wrong = int(valid.max()) if int(valid.max()) >= classes else int(valid.min())
             yield Problem(
                 f"the data holds label {wrong}, and the model gives {classes} classes (0 to {classes - 1})",
-                site, "count labels from 0, or give the model more classes", "T-C8",
+                site,
+                "count labels from 0, or give the model more classes",
+                "T-C8",
             )
-    elif target.is_floating_point() and output.dim() == 2 and output.shape[1] > 1 and target.dim() == 1 and _whole(target):
+    elif (
+        target.is_floating_point()
+        and output.dim() == 2
+        and output.shape[1] > 1
+        and target.dim() == 1
+        and _whole(target)
+    ):
         yield Problem(
             f"labels are {str(target.dtype).removeprefix('torch.')} where {output.shape[1]} classes call for int64",
-            site, "torch.as_tensor(label, dtype=torch.int64)", "T-C9",
+            site,
+            "torch.as_tensor(label, dtype=torch.int64)",
+            "T-C9",
         )
     elif target.is_floating_point() and output.shape != target.shape and output.numel() == target.numel():
         yield Problem(
             f"the output is {list(output.shape)} and the target {list(target.shape)}: a loss would broadcast them",
-            site, "target.unsqueeze(1), or output.squeeze(1)", "X-10",
+            site,
+            "target.unsqueeze(1), or output.squeeze(1)",
+            "X-10",
         )
     if target.dim() and output.dim() and target.shape[0] != output.shape[0]:
         yield Problem(
-            f"a batch of {target.shape[0]} labels meets {output.shape[0]} rows of output", site,
-            "keep the batch dimension in view and reshape", "T-C10",
+            f"a batch of {target.shape[0]} labels meets {output.shape[0]} rows of output",
+            site,
+            "keep the batch dimension in view and reshape",
+            "T-C10",
         )
 
 
@@ -277,23 +326,44 @@ def _whole(target: torch.Tensor) -> bool:
     return bool((target == target.round()).all()) and bool((target >= 0).all())
 
 
-def _loss_problems(subject: Subject, output: torch.Tensor, target: torch.Tensor, site: Site | None) -> Iterable[Problem]:
+def _loss_problems(
+    subject: Subject, output: torch.Tensor, target: torch.Tensor, site: Site | None
+) -> Iterable[Problem]:
     loss = named_loss(subject.options.loss or "")
     try:
         value = loss(output, target)
     except Exception as error:
         text = str(error)
         failure = (
-            "T-C8" if "out of bounds" in text else "T-C9" if "scalar type Long" in text or "target dtype" in text
-            else "T-C10" if "batch_size" in text else "X-11" if "Target size" in text else "X-25" if "between 0 and 1" in text
-            else "X-08" if "multi-target" in text else "X-09" if "dtype" in text else "T-C10"
+            "T-C8"
+            if "out of bounds" in text
+            else "T-C9"
+            if "scalar type Long" in text or "target dtype" in text
+            else "T-C10"
+            if "batch_size" in text
+            else "X-11"
+            if "Target size" in text
+            else "X-25"
+            if "between 0 and 1" in text
+            else "X-08"
+            if "multi-target" in text
+            else "X-09"
+            if "dtype" in text
+            else "T-C10"
         )
         yield Problem(f"the loss fails on the data's labels: {describe(error)}", error_site(error) or site, "", failure)
         return
     if isinstance(value, torch.Tensor) and not bool(value.isfinite().all()):
         yield Problem(f"the loss on a batch of the data is {value.flatten()[0].item()}", site, "", "L-17")
-    if output.shape != target.shape and target.is_floating_point() and output.numel() == target.numel() and output.dim() != target.dim():
+    if (
+        output.shape != target.shape
+        and target.is_floating_point()
+        and output.numel() == target.numel()
+        and output.dim() != target.dim()
+    ):
         yield Problem(
             f"the output is {list(output.shape)} and the target {list(target.shape)}: the loss broadcasts them",
-            site, "target.unsqueeze(1), or output.squeeze(1)", "X-10",
+            site,
+            "target.unsqueeze(1), or output.squeeze(1)",
+            "X-10",
         )

@@ -27,7 +27,16 @@ _MISMATCH = re.compile(
 _ELSEWHERE = "meta"
 
 
-_LOOKUPS = {"embedding", "embedding_bag", "gather", "index_select", "scatter", "scatter_add", "take_along_dim", "nll_loss"}
+_LOOKUPS = {
+    "embedding",
+    "embedding_bag",
+    "gather",
+    "index_select",
+    "scatter",
+    "scatter_add",
+    "take_along_dim",
+    "nll_loss",
+}
 
 
 class Origins(OpTrace):
@@ -98,8 +107,12 @@ def _on_fake_device(subject: Subject) -> Iterable[Problem]:
         if not torch.cuda.is_available():
             raise Skip(f"fake tensors can't run this forward ({describe(error)}), and there is no CUDA device")
     elif isinstance(error, AssertionError) and "CUDA" in str(error):
-        yield Problem("forward moves a tensor to CUDA whatever device the model is on", error_site(error),
-                      "use the input's device: .to(x.device)", "L-11")
+        yield Problem(
+            "forward moves a tensor to CUDA whatever device the model is on",
+            error_site(error),
+            "use the input's device: .to(x.device)",
+            "L-11",
+        )
 
 
 def _works_on_fake_cpu(subject: Subject, mode: Any) -> bool:
@@ -130,8 +143,16 @@ def _mixed(subject: Subject, origins: Origins, error: BaseException, layers: Lay
         if made is not None:
             return _creation_problem(made, meeting or subject.forward_site)
     layer = layers.failed.path if layers.failed is not None else ""
-    owner = next((origins.attributes[id(t)] for call in [layers.failed] if call for t in call.module.parameters()
-                  if id(t) in origins.attributes), None)
+    owner = next(
+        (
+            origins.attributes[id(t)]
+            for call in [layers.failed]
+            if call
+            for t in call.module.parameters()
+            if id(t) in origins.attributes
+        ),
+        None,
+    )
     if owner is not None:
         return _attribute_problem(subject, owner, meeting)
     return Problem(

@@ -37,27 +37,45 @@ def _known(pattern: str, failure: str, hint: str) -> Known:
 
 KNOWN = (
     _known(r"cannot be multiplied|same reduction dim|must match the reduction", "T-C1", ""),
-    _known(r"must have the same dtype|expected m1 and m2 to have the same dtype", "T-C2", "convert one side: x.to(self.weight.dtype)"),
+    _known(
+        r"must have the same dtype|expected m1 and m2 to have the same dtype",
+        "T-C2",
+        "convert one side: x.to(self.weight.dtype)",
+    ),
     _known(r"at non-singleton dimension|broadcast a dimension of length", "T-C3", ""),
     _known(r"view size is not compatible|Cannot view a tensor with shape", "T-C4", "use reshape instead of view"),
     _known(r"Boolean value of Tensor with more than one value", "T-C5", "say which you mean: .any() or .all()"),
     _known(r"Tensor with \d+ elements cannot be converted to Scalar", "T-C6", "reduce it first, or index one element"),
-    _known(r"Can't call numpy\(\) on Tensor that requires grad", "T-A4", "detach first: x.detach().cpu().numpy(), or stay in torch"),
+    _known(
+        r"Can't call numpy\(\) on Tensor that requires grad",
+        "T-A4",
+        "detach first: x.detach().cpu().numpy(), or stay in torch",
+    ),
     _known(r"Legacy autograd function", "T-F1", "call Function.apply(...); don't create an instance"),
-    _known(r"cannot assign '.*' as parameter", "T-D2", "wrap it in nn.Parameter, or copy into it under torch.no_grad()"),
-    _known(r"cannot assign (?:module|parameters?|buffers?) before Module.__init__", "T-D1", "call super().__init__() first"),
+    _known(
+        r"cannot assign '.*' as parameter", "T-D2", "wrap it in nn.Parameter, or copy into it under torch.no_grad()"
+    ),
+    _known(
+        r"cannot assign (?:module|parameters?|buffers?) before Module.__init__", "T-D1", "call super().__init__() first"
+    ),
     _known(r"object has no attribute", "T-D4", ""),
     _known(r"shape '\[.*\]' is invalid for input of size", "L-03", ""),
     _known(r"expected input.* to have \d+ channels, but got", "X-01", ""),
     _known(r"Sizes of tensors must match except", "X-04", ""),
     _known(r"Tensors must have same number of dimensions", "X-05", ""),
     _known(r"einsum\(\):", "X-06", ""),
-    _known(r"Expected hidden\[?\d?\]? size", "X-07", "make the hidden state for x.size(0) samples, not for a fixed number"),
+    _known(
+        r"Expected hidden\[?\d?\]? size", "X-07", "make the hidden state for x.size(0) samples, not for a fixed number"
+    ),
     _known(r"missing the required \"forward\" function", "X-37", "define forward; check its spelling and indentation"),
     _known(r"in_channels must be divisible by groups|num_channels must be divisible by num_groups", "X-02", ""),
     _known(r"embed_dim must be divisible by num_heads", "X-03", ""),
     _known(r"index out of range in self", "L-02", "raise num_embeddings, or keep the indices below it"),
-    _known(r"not compiled with CUDA|Found no NVIDIA driver|No CUDA GPUs|cuda\(\)", "L-11", "make tensors on the input's device: device=x.device"),
+    _known(
+        r"not compiled with CUDA|Found no NVIDIA driver|No CUDA GPUs|cuda\(\)",
+        "L-11",
+        "make tensors on the input's device: device=x.device",
+    ),
     _known(r"Inference tensors cannot be saved", "T-A6", "use torch.no_grad() instead of inference_mode"),
 )
 
@@ -268,9 +286,7 @@ def diagnose(
         place = change.site if change is not None else site
         return Problem(message, place, hint, failure, layer=failed.path, change=change, details=details)
     where = f" in {failed.path}" if failed is not None and failed.path else ""
-    return Problem(
-        f"{what} fails{where}: {describe(error)}", site, hint, failure, layer=_path(failed), details=details
-    )
+    return Problem(f"{what} fails{where}: {describe(error)}", site, hint, failure, layer=_path(failed), details=details)
 
 
 def _same_layer(path: str, pristine: nn.Module, layer: nn.Module) -> nn.Module | None:

@@ -23,25 +23,98 @@ IMAGE = 64
 LENGTH = 16
 FEATURES = 16
 
-CHANNELS = (
-    "in_channels in_chans in_channel in_ch channels num_channels n_channels input_channels image_channels in_planes "
-    "num_input_channels nc channels_in c_in inp_channels input_nc input_channel num_features_in img_channels"
-).split()
-SIZES = (
-    "image_size img_size input_size resolution input_resolution sample_size spatial_size image_dim img_dim size "
-    "input_image_size crop_size image_height"
-).split()
-FRAMES = "frames num_frames n_frames frame_num clip_length max_frames video_frames".split()
-LENGTHS = (
-    "max_seq_len seq_len seq_length sequence_length max_len max_length block_size context_length n_positions n_ctx "
-    "max_position_embeddings max_sequence_length num_patches window_size length context_size max_seq_length"
-).split()
-VOCABULARY = "vocab_size num_tokens n_vocab vocab ntoken num_embeddings n_tokens vocabulary_size num_words".split()
-WIDTHS = (
-    "input_dim in_features in_dim dim d_model hidden_size embed_dim embedding_dim n_embd input_size dim_in input_width "
-    "n_features num_features feature_dim in_size model_dim width hidden_dim emb_dim d_in n_inputs"
-).split()
-CLASSES = "num_classes n_classes num_labels classes out_features num_outputs".split()
+CHANNELS = [
+    "in_channels",
+    "in_chans",
+    "in_channel",
+    "in_ch",
+    "channels",
+    "num_channels",
+    "n_channels",
+    "input_channels",
+    "image_channels",
+    "in_planes",
+    "num_input_channels",
+    "nc",
+    "channels_in",
+    "c_in",
+    "inp_channels",
+    "input_nc",
+    "input_channel",
+    "num_features_in",
+    "img_channels",
+]
+SIZES = [
+    "image_size",
+    "img_size",
+    "input_size",
+    "resolution",
+    "input_resolution",
+    "sample_size",
+    "spatial_size",
+    "image_dim",
+    "img_dim",
+    "size",
+    "input_image_size",
+    "crop_size",
+    "image_height",
+]
+FRAMES = ["frames", "num_frames", "n_frames", "frame_num", "clip_length", "max_frames", "video_frames"]
+LENGTHS = [
+    "max_seq_len",
+    "seq_len",
+    "seq_length",
+    "sequence_length",
+    "max_len",
+    "max_length",
+    "block_size",
+    "context_length",
+    "n_positions",
+    "n_ctx",
+    "max_position_embeddings",
+    "max_sequence_length",
+    "num_patches",
+    "window_size",
+    "length",
+    "context_size",
+    "max_seq_length",
+]
+VOCABULARY = [
+    "vocab_size",
+    "num_tokens",
+    "n_vocab",
+    "vocab",
+    "ntoken",
+    "num_embeddings",
+    "n_tokens",
+    "vocabulary_size",
+    "num_words",
+]
+WIDTHS = [
+    "input_dim",
+    "in_features",
+    "in_dim",
+    "dim",
+    "d_model",
+    "hidden_size",
+    "embed_dim",
+    "embedding_dim",
+    "n_embd",
+    "input_size",
+    "dim_in",
+    "input_width",
+    "n_features",
+    "num_features",
+    "feature_dim",
+    "in_size",
+    "model_dim",
+    "width",
+    "hidden_dim",
+    "emb_dim",
+    "d_in",
+    "n_inputs",
+]
+CLASSES = ["num_classes", "n_classes", "num_labels", "classes", "out_features", "num_outputs"]
 
 _TOKENS = re.compile(r"^(.*_)?(input_ids|tokens?|token_ids|ids|idx|words?|text|chars|src_tokens|codes|indices|seqs?)$")
 _TIMES = re.compile(r"^(t|ts|time|times|timesteps?|sigma|sigmas|noise_levels?|noise_cond|alpha)$")
@@ -314,8 +387,17 @@ def from_consumer(consumer: Consumer, hints: Hints) -> list[Alternative]:
         if isinstance(layer, nn.RNNCellBase):
             return [Alternative(TensorSpec((width,)), why)]
         return [Alternative(TensorSpec((length(hints), width), batch_dim=0 if layer.batch_first else 1), why)]
-    if isinstance(layer, (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.Transformer,
-                          nn.TransformerDecoder, nn.TransformerDecoderLayer)):
+    if isinstance(
+        layer,
+        (
+            nn.MultiheadAttention,
+            nn.TransformerEncoder,
+            nn.TransformerEncoderLayer,
+            nn.Transformer,
+            nn.TransformerDecoder,
+            nn.TransformerDecoderLayer,
+        ),
+    ):
         attention = next((m for m in layer.modules() if isinstance(m, nn.MultiheadAttention)), None)
         width = attention.embed_dim if attention is not None else FEATURES
         first = attention is None or attention.batch_first
@@ -394,10 +476,17 @@ def from_pattern(pattern: str, hints: Hints, why: str, sizes: Mapping[str, int] 
 
 _ROLES = {
     "channel": re.compile(r"^(c|ch|chan|channels?|c_in|in_c|in_channels?|nc|\w*channels)$", re.I),
-    "space": re.compile(r"^(h|w|d|height|width|depth|h\d|w\d|hh|ww|rows|cols|x|y|z|dims?|img_size|image_size|size|iw|ih)$", re.I),
+    "space": re.compile(
+        r"^(h|w|d|height|width|depth|h\d|w\d|hh|ww|rows|cols|x|y|z|dims?|img_size|image_size|size|iw|ih)$", re.I
+    ),
     "frames": re.compile(r"^(f|frames?|nf|num_frames)$", re.I),
-    "length": re.compile(r"^(t|l|n|s|seq|seq_len|seq_length|length|tokens|time|steps|timesteps|i|j|k|m|block|q|qlen|tgt|src|len|n_tokens|num_points|points|p)$", re.I),
-    "width": re.compile(r"^(d|dim|e|emb|embed|embed_dim|feat|feats|features?|hidden|hidden_size|d_model|input_dim|in_features|f)$", re.I),
+    "length": re.compile(
+        r"^(t|l|n|s|seq|seq_len|seq_length|length|tokens|time|steps|timesteps|i|j|k|m|block|q|qlen|tgt|src|len|n_tokens|num_points|points|p)$",
+        re.I,
+    ),
+    "width": re.compile(
+        r"^(d|dim|e|emb|embed|embed_dim|feat|feats|features?|hidden|hidden_size|d_model|input_dim|in_features|f)$", re.I
+    ),
 }
 _BATCH = re.compile(r"^(b|bs|bsz|n|batch|batch_size|bn|nb|B_?)$", re.I)
 
@@ -409,8 +498,11 @@ def _from_names(groups: list[list[str]], hints: Hints, why: str, sizes: Mapping[
     space = hints.sizes(SIZES, 2)
     has_space = sum(1 for names in groups if any(name.lower() in ("h", "w", "height", "width") for name in names)) >= 2
     for index, names in enumerate(groups):
-        if batch_dim is None and index < 2 and any(_BATCH.match(name) for name in names) and not (
-            index == 1 and names[0].lower() == "n"
+        if (
+            batch_dim is None
+            and index < 2
+            and any(_BATCH.match(name) for name in names)
+            and not (index == 1 and names[0].lower() == "n")
         ):
             batch_dim = index
             continue
@@ -438,8 +530,10 @@ def _from_names(groups: list[list[str]], hints: Hints, why: str, sizes: Mapping[
 
 
 def _role(names: list[str], has_space: bool) -> str:
-    order = ("channel", "space", "frames", "length", "width") if has_space else (
-        "channel", "frames", "width", "length", "space"
+    order = (
+        ("channel", "space", "frames", "length", "width")
+        if has_space
+        else ("channel", "frames", "width", "length", "space")
     )
     for role in order:
         for name in names:
@@ -450,7 +544,9 @@ def _role(names: list[str], has_space: bool) -> str:
     return "length"
 
 
-_DOC_SHAPE = re.compile(r"[\(\[]\s*((?:[A-Za-z]\w*|\d+|\*|\.\.\.)(?:\s*[,x]\s*(?:[A-Za-z]\w*|\d+|\*|\.\.\.))*)\s*,?\s*[\)\]]")
+_DOC_SHAPE = re.compile(
+    r"[\(\[]\s*((?:[A-Za-z]\w*|\d+|\*|\.\.\.)(?:\s*[,x]\s*(?:[A-Za-z]\w*|\d+|\*|\.\.\.))*)\s*,?\s*[\)\]]"
+)
 
 
 def from_docs(model: nn.Module, name: str, hints: Hints) -> list[Alternative]:
@@ -467,8 +563,15 @@ def from_docs(model: nn.Module, name: str, hints: Hints) -> list[Alternative]:
                     parts[0] = "B"
                 if not (_BATCH.match(parts[0]) or parts[0].isdigit() or len(parts) > 1):
                     continue
-                if not all(len(part) <= 2 or part.isdigit() or _role([part], True) != "length" or _BATCH.match(part)
-                           or part.isupper() or part in ("seq_len", "length") for part in parts):
+                if not all(
+                    len(part) <= 2
+                    or part.isdigit()
+                    or _role([part], True) != "length"
+                    or _BATCH.match(part)
+                    or part.isupper()
+                    or part in ("seq_len", "length")
+                    for part in parts
+                ):
                     continue
                 alternatives = _from_names([[part] for part in parts], hints, f"the docstring says {match[0]}", {})
                 found.extend(alternatives)
@@ -526,7 +629,12 @@ def from_unpacking(model: nn.Module, name: str, hints: Hints) -> list[Alternativ
 
 
 def _shape_of(node: ast.expr, name: str) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and not node.args:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "size"
+        and not node.args
+    ):
         node = node.func
     return (
         isinstance(node, ast.Attribute)
@@ -547,7 +655,9 @@ def from_jaxtyping(annotation: Any, hints: Hints, sizes: dict[str, int]) -> list
     if not isinstance(text, str):
         return []
     first = (dtypes[0] if isinstance(dtypes, (list, tuple)) and dtypes else "float32").lower()
-    dtype = "int64" if first.startswith(("int", "uint", "shaped")) else "bool" if first.startswith("bool") else "float32"
+    dtype = (
+        "int64" if first.startswith(("int", "uint", "shaped")) else "bool" if first.startswith("bool") else "float32"
+    )
     batch_dim: int | None = None
     shape: list[int] = []
     for index, part in enumerate(text.split()):

@@ -86,8 +86,10 @@ def export_equivalence(subject: Subject) -> Iterable[Problem]:
     trouble += [f"ONNX Runtime: {why}"]
     if not ways:
         raise Skip("; ".join(part for part in trouble if part))
-    subject.memo["said:TP115"] = "compared: " + ", ".join(name for name, _, _ in ways) + (
-        "; not compared: " + "; ".join(part for part in trouble if part) if any(trouble) else ""
+    subject.memo["said:TP115"] = (
+        "compared: "
+        + ", ".join(name for name, _, _ in ways)
+        + ("; not compared: " + "; ".join(part for part in trouble if part) if any(trouble) else "")
     )
     for name, exported, places in ways:
         problem = _compare(subject, model, name, exported, places)
@@ -145,7 +147,7 @@ def _onnx(model: nn.Module, args: Any, kwargs: Any) -> tuple[Any, str]:
 
     def run(*inputs: Any, **named: Any) -> Any:
         values = [t.detach().cpu().numpy() for _, t in tensors([*inputs, *named.values()])]
-        return tuple(torch.from_numpy(value) for value in session.run(None, dict(zip(names, values))))
+        return tuple(torch.from_numpy(value) for value in session.run(None, dict(zip(names, values, strict=False))))
 
     return run, ""
 
@@ -166,7 +168,9 @@ def _compare(subject: Subject, model: nn.Module, name: str, exported: Any, place
         except Exception as error:
             return Problem(
                 f"the model of {name} fails on {what}: {describe(error)}",
-                (places[0] if places else None) or _value_branch(subject) or subject.forward_site, "", "T-H7",
+                (places[0] if places else None) or _value_branch(subject) or subject.forward_site,
+                "",
+                "T-H7",
             )
         expected_list = [t for _, t in tensors(expected)]
         got_list = [t for _, t in tensors(got)]
@@ -176,7 +180,8 @@ def _compare(subject: Subject, model: nn.Module, name: str, exported: Any, place
             return Problem(
                 f"the model of {name} disagrees with the model on {what}: {difference}{rows}",
                 (places[0] if places else None) or _value_branch(subject) or subject.forward_site,
-                "a branch on values is frozen as the example went: use torch.where or torch.cond; numbers from .item() and "
+                "a branch on values is frozen as the example went: use torch.where or torch.cond; numbers from "
+                ".item() and "
                 "numpy become constants",
                 "T-G3" if places else "T-H7",
             )
@@ -187,8 +192,11 @@ def _rows(got: list[torch.Tensor], expected: list[torch.Tensor]) -> str:
     """Which rows of the batch differ."""
     if not got or not expected or got[0].shape != expected[0].shape or not got[0].dim():
         return ""
-    wrong = [index for index in range(got[0].shape[0])
-             if not torch.allclose(got[0][index].float(), expected[0][index].float(), rtol=1e-3, atol=1e-3)]
+    wrong = [
+        index
+        for index in range(got[0].shape[0])
+        if not torch.allclose(got[0][index].float(), expected[0][index].float(), rtol=1e-3, atol=1e-3)
+    ]
     return f" in row{'s' * (len(wrong) > 1)} {', '.join(map(str, wrong[:8]))} of {got[0].shape[0]}" if wrong else ""
 
 
@@ -198,7 +206,16 @@ def _value_branch(subject: Subject) -> Site | None:
 
     class Conversions(OpTrace):
         def before(self, op: Any, args: Any, kwargs: Any) -> Any:
-            if not found and op.name in ("__bool__", "item", "__int__", "__float__", "__index__", "tolist", "numpy", "__contains__"):
+            if not found and op.name in (
+                "__bool__",
+                "item",
+                "__int__",
+                "__float__",
+                "__index__",
+                "tolist",
+                "numpy",
+                "__contains__",
+            ):
                 site = op.site
                 if site is not None:
                     found.append(site)
@@ -245,15 +262,30 @@ def _dynamic_batch(subject: Subject) -> Problem | None:
             torch.export.export(model, args, kwargs, dynamic_shapes=shapes)
     except Exception as error:
         text = str(error)
-        specialized = "specialized" in text or "Constraints violated" in text or "not fully general" in text or "Not all values" in text
+        specialized = (
+            "specialized" in text
+            or "Constraints violated" in text
+            or "not fully general" in text
+            or "Not all values" in text
+        )
         data = "data-dependent" in text or "Data-dependent" in text or "Dynamic control flow" in text
         what = (
-            "it makes the batch a constant" if specialized else "a branch hangs on a tensor's values" if data else describe(error)
+            "it makes the batch a constant"
+            if specialized
+            else "a branch hangs on a tensor's values"
+            if data
+            else describe(error)
         )
         return Problem(
             f"torch.export with a dynamic batch fails: {what}",
-            _exported_site(error) or (_literal_site(subject) if specialized else _value_branch(subject)) or subject.forward_site,
-            "use x.shape[0] without turning it into a number" if specialized else "torch.cond or torch.where instead of if" if data else "",
+            _exported_site(error)
+            or (_literal_site(subject) if specialized else _value_branch(subject))
+            or subject.forward_site,
+            "use x.shape[0] without turning it into a number"
+            if specialized
+            else "torch.cond or torch.where instead of if"
+            if data
+            else "",
             "X-21" if specialized else "X-20" if data else "",
             cause=f"export:{_exported_site(error)}",
             details=[f"torch says: {describe(error)}"],
@@ -286,7 +318,11 @@ def _literal_site(subject: Subject) -> Site | None:
         with contextlib.suppress(SyntaxError):
             tree = ast.parse(line.strip())
             for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("int", "float") and ("shape" in line or "size" in line):
+                if (
+                    isinstance(node, ast.Call)
+                    and getattr(node.func, "id", "") in ("int", "float")
+                    and ("shape" in line or "size" in line)
+                ):
                     return _line(file, first + offset)
     return None
 

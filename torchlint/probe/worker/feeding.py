@@ -20,6 +20,10 @@ from .specs import Spec, from_json
 from .subject import Feed, Options, Subject
 from .values import tensors
 
+# A forward pass beyond these (operations, bytes of all results) is run on fake tensors only.
+REAL_OPERATIONS = 200_000_000_000
+REAL_BYTES = 12_000_000_000
+
 
 class NoInput(Exception):
     """Nothing was found that forward accepts: a fault of the model (``problem``), or a question to the user."""
@@ -65,6 +69,9 @@ def find_feed(target: Target, builder: Builder, built: Built, options: Options) 
         subject = Subject(target, builder, built, options, Feed(found.guess, found.keywords), needs_batch=batch)
     else:
         subject = Subject(target, builder, built, options, Feed(found.guess, found.keywords))
+    if found.cost is not None and (found.cost.operations > REAL_OPERATIONS or found.cost.bytes > REAL_BYTES):
+        # It could be built, but to run it two dozen times would take minutes or all memory: fake tensors must do.
+        subject.built = builder.build_fake(options.seed)
     subject.memo["trials"] = found.trials
     return subject, [f"{name.lstrip('*')}: {text}" for name, text in found.guess.why]
 
@@ -150,12 +157,12 @@ def _other_batch(rehearsal: Built, found: Found, unbatched: bool = False) -> tup
     trials = Trials(rehearsal)
     if unbatched:
         return None
-    numbers = [1]
+    numbers: list[int] = []
     for frame_site in [error_site(found.outcome.error)] if found.outcome.error else []:
         if frame_site is not None:
             line = linecache.getline(frame_site.file, frame_site.row)
-            numbers += [int(text) for text in re.findall(r"(?<![\w.])\d+(?![\w.])", line)]
-    numbers += [int(text) for text in re.findall(r"(?<![\w.])\d+(?![\w.])", found.outcome.message)]
+            numbers += [int(text) for text in re.findall(r"(?<![\w.-])\d+(?![\w.])", line)]
+    numbers += [int(text) for text in re.findall(r"(?<![\w.-])\d+(?![\w.])", found.outcome.message)]
     numbers += [4, 8, 16, 32, 64]
     for batch in dict.fromkeys(number for number in numbers if 0 < number <= 128 and number != BATCH):
         outcome = trials.run(found.guess, found.keywords, batch)
@@ -201,20 +208,25 @@ def is_fault(outcome: Outcome, model: nn.Module) -> bool:
     and a later one disagrees with what they made of it.
     """
     error = outcome.error
+    if is_out_of_memory(error):
+        return True
     if isinstance(error, (NameError, SystemExit, EOFError, ImportError, NotImplementedError)):
         return True
     if isinstance(error, AttributeError):
         return "Tensor" not in str(error) and "NoneType" not in str(error) and _of_module(error)
     calls = outcome.layers.calls
-    done = sum(
-        1 for call in calls if call.finished and any(True for _ in call.module.parameters(recurse=False))
-    )
+    done = sum(1 for call in calls if call.finished and any(True for _ in call.module.parameters(recurse=False)))
     failed = outcome.layers.failed
     if failed is not None and done and mismatch(failed) is not None:
         return True
     if isinstance(error, (RuntimeError, ValueError, IndexError, TypeError)) and done:
         return is_shape_error(error) or isinstance(error, (RuntimeError, TypeError))
     return isinstance(error, RuntimeError) and not is_shape_error(error)
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an allocation failed."""
+    return isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error)
 
 
 def _of_module(error: AttributeError) -> bool:

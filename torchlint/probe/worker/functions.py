@@ -78,7 +78,9 @@ def _check(function: Any, inputs: tuple[Any, ...]) -> Iterable[Problem]:
             return tensor
         made = (_shrunk(tensor) if shrink else tensor).double().contiguous().clone()
         # Away from zero, where relu-like functions have no derivative.
-        made = torch.where(made.abs() < 0.05, made + 0.1 + 0.1 * torch.rand(made.shape, generator=generator, dtype=torch.float64), made)
+        made = torch.where(
+            made.abs() < 0.05, made + 0.1 + 0.1 * torch.rand(made.shape, generator=generator, dtype=torch.float64), made
+        )
         return made.requires_grad_()
 
     error: Exception | None = None
@@ -96,7 +98,12 @@ def _check(function: Any, inputs: tuple[Any, ...]) -> Iterable[Problem]:
         return
     try:
         passed = torch.autograd.gradcheck(
-            lambda *a: function.apply(*a), doubles, raise_exception=True, fast_mode=False, check_undefined_grad=False, nondet_tol=1e-6
+            lambda *a: function.apply(*a),
+            doubles,
+            raise_exception=True,
+            fast_mode=False,
+            check_undefined_grad=False,
+            nondet_tol=1e-6,
         )
     except Exception as caught:
         text = str(caught)
@@ -105,11 +112,18 @@ def _check(function: Any, inputs: tuple[Any, ...]) -> Iterable[Problem]:
         if "Jacobian mismatch" in text or "not equal" in text or "mismatch" in text:
             yield Problem(
                 f"{name}.backward computes a wrong gradient: it disagrees with the numerical one",
-                site, "derive backward again; mind factors, reductions and broadcasting", "T-F3",
+                site,
+                "derive backward again; mind factors, reductions and broadcasting",
+                "T-F3",
                 details=[f"torch says: {describe(caught)}"],
             )
         else:
-            yield Problem(f"gradcheck of {name} fails: {describe(caught)}", site, "", "T-F2" if "number of gradients" in text else "T-F3")
+            yield Problem(
+                f"gradcheck of {name} fails: {describe(caught)}",
+                site,
+                "",
+                "T-F2" if "number of gradients" in text else "T-F3",
+            )
         return
     if passed:
         yield from _later_change(function, doubles)
@@ -146,10 +160,11 @@ def _later_change(function: Any, inputs: tuple[Any, ...]) -> Iterable[Problem]:
         if "modified by an inplace operation" in str(error):
             return
         return
-    for one, two in zip(before, after):
+    for one, two in zip(before, after, strict=False):
         if one is not None and two is not None and not torch.allclose(one, two):
             yield Problem(
-                f"{function.__name__} changes its gradient when its input is changed after forward: it keeps the tensor on ctx",
+                f"{function.__name__} changes its gradient when its input is changed after forward: it keeps the "
+                "tensor on ctx",
                 definition_site(function.forward) or definition_site(function),
                 "ctx.save_for_backward(x) notices such changes and raises; ctx.x = x doesn't",
                 "T-H6",

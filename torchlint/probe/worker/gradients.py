@@ -51,7 +51,8 @@ def dead_parameters(subject: Subject) -> Iterable[Problem]:
         layers = _layers(names)
         site = cut.op.site
         yield Problem(
-            f"{_listed(layers)} get{'s' * (len(layers) == 1)} no gradient: {cut.how} cuts the graph behind {'it' if len(layers) == 1 else 'them'}",
+            f"{_listed(layers)} get{'s' * (len(layers) == 1)} no gradient: {cut.how} cuts the graph behind "
+            f"{'it' if len(layers) == 1 else 'them'}",
             site or subject.forward_site,
             "remove the cut, or freeze these parameters on purpose with requires_grad_(False)",
             "L-16",
@@ -65,7 +66,8 @@ def dead_parameters(subject: Subject) -> Iterable[Problem]:
         yield Problem(
             f"{_listed(names)} always get{'s' * (len(names) == 1)} a gradient of zero",
             subject.tensor_site(names[0]) or subject.class_site,
-            "what it feeds doesn't change the output: look for a product with zero, a dead activation, argmax or rounding",
+            "what it feeds doesn't change the output: look for a product with zero, a dead activation, argmax or "
+            "rounding",
             "L-16",
             "warning",
             layer=layer,
@@ -311,9 +313,17 @@ def gradient_scale(subject: Subject) -> Iterable[Problem]:
     late = sorted(norm for _, norm in norms[-third:])[third // 2]
     ratio, trend = first[1] / last[1], early / late
     if ratio < 1 / _RATIO and trend < _RATIO**-0.5:
-        verb, cure, failure = "vanishes", "use ReLU-like activations, residual connections, normalization, or fitting initialization", "L-07"
+        verb, cure, failure = (
+            "vanishes",
+            "use ReLU-like activations, residual connections, normalization, or fitting initialization",
+            "L-07",
+        )
     elif ratio > _RATIO and trend > _RATIO**0.5:
-        verb, cure, failure = "explodes", "normalize, scale the initialization down, or add residual connections", "L-06"
+        verb, cure, failure = (
+            "explodes",
+            "normalize, scale the initialization down, or add residual connections",
+            "L-06",
+        )
     else:
         return
     yield Problem(

@@ -26,7 +26,7 @@ from . import evidence
 from .building import Built, fake_like, new_fake_mode
 from .specs import DictSpec, ListSpec, Spec, TensorSpec, ValueSpec, to_text
 from .tracing import LayerTrace, OpTrace
-from .values import make, map_tensors
+from .values import make, map_tensors, tensors
 
 MAX_TRIALS = 60
 MAX_SECONDS = 25.0
@@ -179,10 +179,46 @@ class Found:
     tried: list[str] = field(default_factory=list)
     places: set[tuple[str, str]] = field(default_factory=set)
 
+    cost: Cost | None = None
+
     @property
     def ok(self) -> bool:
         """Whether the model ran."""
         return self.outcome.error is None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one forward pass takes: floating point operations, and bytes of all results together."""
+
+    operations: int
+    bytes: int
+
+
+class _Counting(OpTrace):
+    """Adds up the sizes of all results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def after(self, op: Any, args: Any, kwargs: Any, output: Any, seen: Any) -> None:
+        """Count what an operation made."""
+        self.bytes += sum(t.numel() * t.element_size() for _, t in tensors(output))
+
+
+def _cost(trials: Trials, guess: Guess, keywords: set[str]) -> Cost | None:
+    """The cost of a forward pass, counted on fake tensors; None where it can't be."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counting, operations = _Counting(), FlopCounterMode(display=False)
+    try:
+        with operations, counting:
+            if trials.run(guess, keywords).error is not None:
+                return None
+    except Exception:
+        return None
+    return Cost(operations.get_total_flops(), counting.bytes)
 
 
 def infer(built: Built, told: dict[str, Spec], first_guesses: list[Guess]) -> Found:
@@ -197,7 +233,10 @@ def infer(built: Built, told: dict[str, Spec], first_guesses: list[Guess]) -> Fo
         search.add(guess, 0)
     for guess in _starting_guesses(model, hints, parameters, takes_more, told):
         search.add(guess, 0)
-    return search.run()
+    found = search.run()
+    if found.ok and trials.on_fake and not built.is_fake:
+        found.cost = _cost(trials, found.guess, keywords)
+    return found
 
 
 def _starting_guesses(
@@ -256,9 +295,7 @@ def _guess(chosen: dict[str, evidence.Alternative]) -> Guess:
     )
 
 
-def _from_config(
-    model: nn.Module, hints: evidence.Hints, parameters: dict[str, inspect.Parameter]
-) -> Guess | None:
+def _from_config(model: nn.Module, hints: evidence.Hints, parameters: dict[str, inspect.Parameter]) -> Guess | None:
     """By the conventions of transformers and timm: main_input_name with config, default_cfg's input_size."""
     default_cfg = getattr(model, "default_cfg", None) or getattr(model, "pretrained_cfg", None)
     size = default_cfg.get("input_size") if isinstance(default_cfg, dict) else None
@@ -372,13 +409,21 @@ def _too_big(guess: Guess) -> bool:
 # ---- corrections
 
 _CONV_CHANNELS = re.compile(r"expected input\[([\d, ]+)\] to have (\d+) channels, but got (\d+) channels")
-_MM = re.compile(r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)|reduction dim, but got \[(\d+), (\d+)\] X \[(\d+), (\d+)\]")
+_MM = re.compile(
+    r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)|reduction dim, but got \[(\d+), (\d+)\] X \[(\d+), (\d+)\]"
+)
 _BMM = re.compile(r"batch2 tensor to be: \[(\d+), (\d+)\] but got: \[(\d+), (\d+)\]")
 _RNN = re.compile(r"input\.size\(-1\) must be equal to input_size\. Expected (\d+), got (\d+)")
 _CELL = re.compile(r"input has inconsistent input_size: got (\d+),? expected (\d+)")
 _MHA = re.compile(r"embedding dimension of (\d+), but got (\d+)")
-_NORM = re.compile(r"expected input with shape \[(?:\*, )?([\d, ]+)\], but got input of size (?:torch\.Size\()?\[([\d, ]+)\]")
-_RUNNING = re.compile(r"running_mean should contain (\d+) elements not (\d+)|weight should contain (\d+) elements not (\d+)|weight to be a vector of size equal to the number of channels in input, but got weight of shape \[(\d+)\] and input of shape \[\d+, (\d+)")
+_NORM = re.compile(
+    r"expected input with shape \[(?:\*, )?([\d, ]+)\], but got input of size (?:torch\.Size\()?\[([\d, ]+)\]"
+)
+_RUNNING = re.compile(
+    r"running_mean should contain (\d+) elements not (\d+)|weight should contain (\d+) elements not (\d+)"
+    r"|weight to be a vector of size equal to the number of channels in input, but got weight of shape \[(\d+)\]"
+    r" and input of shape \[\d+, (\d+)"
+)
 _GROUPS = re.compile(r"divisible by num_groups, but got input of shape \[([\d, ]+)\] and num_groups\s*=\s*(\d+)")
 _RANK = (
     re.compile(r"Expected (\d)D \(unbatched\) or (\d)D \(batched\) input"),
@@ -390,31 +435,49 @@ _RANK = (
     re.compile(r"expected a (\d)-D|must be (?:a )?(\d)[dD -]|got \d+ dim\w*,? (?:but )?expected (\d)"),
     re.compile(r"(?:for|of) (\d)D? input|to be (\d)-dimensional|should be (\d)-dimensional|must have (\d) dim"),
 )
-_MORE_DIMS = re.compile(r"too many indices for tensor of dimension (\d)|Dimension out of range \(expected to be in range of \[-(\d)|Dimension specified as -?\d+ but tensor has no dimensions")
+_MORE_DIMS = re.compile(
+    r"too many indices for tensor of dimension (\d)|Dimension out of range \(expected to be in range of \[-(\d)"
+    r"|Dimension specified as -?\d+ but tensor has no dimensions"
+)
 _SMALL = re.compile(
     r"Kernel size can't be greater|Output size is too small|Padding size should be less|more than 1 spatial element"
     r"|more than 1 value per channel|calculated output size|non-zero size|too small|smaller than|should be greater than"
-    r"|at least|negative dimension|stride|Input and output sizes should be greater than 0|Trying to create tensor with negative"
+    r"|at least|negative dimension|stride|Input and output sizes should be greater than 0"
+    r"|Trying to create tensor with negative"
 )
 _INTEGER = re.compile(
-    r"'indices' to have one of the following scalar types: Long|tensors used as indices must be long|[Ee]xpected (?:dtype )?int64"
-    r"|one_hot is only applicable to index|Expected dtype int32/int64|scalar type Long but found Float|to have scalar type Long"
+    r"'indices' to have one of the following scalar types: Long|tensors used as indices must be long"
+    r"|[Ee]xpected (?:dtype )?int64"
+    r"|one_hot is only applicable to index|Expected dtype int32/int64|scalar type Long but found Float"
+    r"|to have scalar type Long"
     r"|expected Long|must be Long|int or long"
 )
 _FLOAT = re.compile(
-    r"Input type \((?:long int|int|unsigned char|bool|long)\) and|same dtype, but got (?:Long|Int|Bool|Byte)|not implemented for '(?:Long|Int|Bool|Byte)'"
-    r"|expected scalar type Float but found Long|floating point|floating types|expected m1 and m2 to have the same dtype, but got: long"
+    r"Input type \((?:long int|int|unsigned char|bool|long)\) and|same dtype, but got (?:Long|Int|Bool|Byte)"
+    r"|not implemented for '(?:Long|Int|Bool|Byte)'"
+    r"|expected scalar type Float but found Long|floating point|floating types"
+    r"|expected m1 and m2 to have the same dtype, but got: long"
     r"|Found dtype Long but expected Float|expected .*Float.* but (?:got|found) .*Long|with dtype=?(?:torch\.)?int64"
 )
 _BOOL = re.compile(r"(?:only supports|expected|must be|should be)[^.]*bool", re.I)
-_BROADCAST = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)(?: at non-singleton dimension (\d+))?")
-_BROADCAST_FAKE = re.compile(r"broadcast a dimension of length (\d+) at (-?\d+).*had torch\.Size\(\[([\d, ]*)\]\).*broadcastable to \[([\d, ]*)\]", re.S)
-_CAT = re.compile(r"must match except in dimension \d+\. (?:Expected size (\d+) but got size (\d+)|Expected (\d+) in dimension \d+ but got (\d+))")
+_BROADCAST = re.compile(
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)(?: at non-singleton dimension (\d+))?"
+)
+_BROADCAST_FAKE = re.compile(
+    r"broadcast a dimension of length (\d+) at (-?\d+).*had torch\.Size\(\[([\d, ]*)\]\)"
+    r".*broadcastable to \[([\d, ]*)\]",
+    re.S,
+)
+_CAT = re.compile(
+    r"must match except in dimension \d+\. (?:Expected size (\d+) but got size (\d+)"
+    r"|Expected (\d+) in dimension \d+ but got (\d+))"
+)
 _RESHAPE = re.compile(r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)")
 _EINOPS_DIVIDE = re.compile(r"can't divide axis of length (\d+) in chunks of (\d+)")
 _EINOPS_LENGTH = re.compile(r"mismatch(?:, |: )(?:\S+ )?(\d+) != (\d+)")
-_OUT_OF_RANGE = re.compile(r"index out of range in self|index (\d+) is out of bounds for dimension \d+ with size (\d+)|out of bounds")
-_SPECIFY = re.compile(r"(?:specify|provide|pass|give)(?: either)? [`'\"]?(\w+)[`'\"]?(?: (?:or|and) [`'\"]?(\w+))?|[`'\"](\w+)[`'\"] (?:must|should|has to|needs to) be|(\w+) (?:must|should|has to|needs to) be (?:provided|specified|passed|given)")
+_OUT_OF_RANGE = re.compile(
+    r"index out of range in self|index (\d+) is out of bounds for dimension \d+ with size (\d+)|out of bounds"
+)
 _NUMBERS = re.compile(r"(?<![\w.])\d+(?![\w.]*\.?\d)")
 
 
@@ -453,7 +516,11 @@ def _resized(guess: Guess, old: int, new: int, why: str, prefer: str | None = No
             changed += 1
             everywhere = everywhere.with_spec(name, replace(spec, shape=shape), why)
     if len(found) > 1:
-        found = [everywhere, *found] if changed > 1 or len(set(names[0][1].shape)) < len(names[0][1].shape) else [*found, everywhere]
+        found = (
+            [everywhere, *found]
+            if changed > 1 or len(set(names[0][1].shape)) < len(names[0][1].shape)
+            else [*found, everywhere]
+        )
     return found
 
 
@@ -471,7 +538,9 @@ def _full_shape(spec: TensorSpec) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _blamed(guess: Guess, outcome: Outcome, kind: Callable[[TensorSpec], bool] | None = None) -> list[tuple[str, TensorSpec]]:
+def _blamed(
+    guess: Guess, outcome: Outcome, kind: Callable[[TensorSpec], bool] | None = None
+) -> list[tuple[str, TensorSpec]]:
     """The tensor parameters, those first that reached the failing operation unchanged."""
     shapes = _layer_inputs(outcome)
     entries = [entry for entry in guess.tensors() if kind is None or kind(entry[1])]
@@ -485,7 +554,11 @@ def _to_integer(guess: Guess, outcome: Outcome, message: str, search: _Search) -
     count = getattr(layer, "num_embeddings", None) or 2
     found = []
     for name, spec in _blamed(guess, outcome, lambda spec: not spec.is_integer):
-        shape = spec.shape if len(spec.shape) <= 1 and max(spec.shape, default=1) <= 128 else (evidence.length(search.hints),)
+        shape = (
+            spec.shape
+            if len(spec.shape) <= 1 and max(spec.shape, default=1) <= 128
+            else (evidence.length(search.hints),)
+        )
         for option in dict.fromkeys((shape, spec.shape)):
             integer = TensorSpec(option, "int64", spec.batch_dim, 0, count)
             found.append(guess.with_spec(name, integer, f"{_where(outcome)} wants integers below {count}"))
@@ -528,14 +601,18 @@ def _conv_channels(guess: Guess, outcome: Outcome, message: str, search: _Search
             # It was taken for an unbatched input: one dimension short.
             found.append(guess.with_spec(name, replace(spec, shape=(wanted, *spec.shape)), why))
     found.extend(_resized(guess, got, wanted, why))
+    found.extend(_factored(guess, got, wanted, why))
+    return found
+
+
+def _factored(guess: Guess, got: int, wanted: int, why: str) -> list[Guess]:
+    """A dimension that is a factor of what a layer gets, changed so that the product becomes what it wants."""
+    found = []
     for name, spec in guess.tensors():
         for index, size in enumerate(spec.shape):
-            if got % max(size, 1) == 0 and wanted % max(got // max(size, 1), 1) == 0 and got != size and size > 1:
-                new = wanted // (got // size)
-                if new >= 1:
-                    found.append(
-                        guess.with_spec(name, replace(spec, shape=(*spec.shape[:index], new, *spec.shape[index + 1 :])), why)
-                    )
+            if size > 1 and got != size and got % size == 0 and wanted % (got // size) == 0:
+                shape = (*spec.shape[:index], wanted // (got // size), *spec.shape[index + 1 :])
+                found.append(guess.with_spec(name, replace(spec, shape=shape), why))
     return found
 
 
@@ -576,6 +653,7 @@ def _features(guess: Guess, outcome: Outcome, message: str, search: _Search) -> 
         if spec.shape and spec.shape[-1] == got:
             found.append(guess.with_spec(name, replace(spec, shape=(*spec.shape[:-1], wanted)), why))
     found.extend(_resized(guess, got, wanted, why))
+    found.extend(_factored(guess, got, wanted, why))
     found.extend(_solve(guess, outcome, got, wanted, search))
     if not found:
         for name, spec in blamed:
@@ -659,9 +737,7 @@ def _rank(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list
     return found
 
 
-def _with_rank(
-    guess: Guess, name: str, spec: TensorSpec, rank: int, outcome: Outcome, search: _Search
-) -> list[Guess]:
+def _with_rank(guess: Guess, name: str, spec: TensorSpec, rank: int, outcome: Outcome, search: _Search) -> list[Guess]:
     """The guess with a parameter of another rank (batch counted), its sizes by what the failing layer takes."""
     target = rank - (spec.batch_dim is not None)
     if target == len(spec.shape) or not 0 <= target <= 5:
@@ -696,12 +772,16 @@ def _grow(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list
         grown = guess
         for name, spec in guess.tensors():
             if spec.is_integer and len(spec.shape) == 1 and spec.shape[0] * factor <= 512:
-                grown = grown.with_spec(name, replace(spec, shape=(spec.shape[0] * factor,)), "a longer input is wanted")
+                grown = grown.with_spec(
+                    name, replace(spec, shape=(spec.shape[0] * factor,)), "a longer input is wanted"
+                )
             elif len(spec.shape) >= 2 and max(spec.shape) * factor <= 1024:
                 shape = (spec.shape[0], *(size * factor for size in spec.shape[1:]))
                 grown = grown.with_spec(name, replace(spec, shape=shape), f"{_where(outcome)} wants a larger input")
             elif len(spec.shape) == 1 and spec.shape[0] >= 256 and not spec.is_integer:
-                grown = grown.with_spec(name, replace(spec, shape=(spec.shape[0] * factor,)), "a longer input is wanted")
+                grown = grown.with_spec(
+                    name, replace(spec, shape=(spec.shape[0] * factor,)), "a longer input is wanted"
+                )
         if grown != guess:
             found.append(grown)
     return found
@@ -711,7 +791,8 @@ def _divisible(guess: Guess, outcome: Outcome, message: str, search: _Search) ->
     match = _EINOPS_DIVIDE.search(message) or re.search(r"(\d+)\D{1,40}divisible by\D{1,40}?(\d+)", message)
     if match:
         size, chunk = int(match[1]), int(match[2])
-        return _resized(guess, size, max(1, round(size / chunk)) * chunk, f"a size divisible by {chunk} is wanted")
+        resized = _resized(guess, size, max(1, round(size / chunk)) * chunk, f"a size divisible by {chunk} is wanted")
+        return resized or _usual_sizes(guess)
     if "divisible" not in message:
         return []
     numbers = sorted({int(part) for part in _NUMBERS.findall(message) if 1 < int(part) <= 1024}, reverse=True)
@@ -726,6 +807,20 @@ def _divisible(guess: Guess, outcome: Outcome, message: str, search: _Search) ->
                 rounded = rounded.with_spec(name, replace(spec, shape=shape), f"sizes divisible by {chunk} are wanted")
         if rounded != guess:
             found.append(rounded)
+    return [*found, *_usual_sizes(guess)]
+
+
+def _usual_sizes(guess: Guess) -> list[Guess]:
+    """The sizes that image models are made for."""
+    found = []
+    for size in (224, 256, 448, 32):
+        usual = guess
+        for name, spec in guess.tensors():
+            if len(spec.shape) >= 3 and not spec.is_integer:
+                shape = (*spec.shape[:-2], size, size)
+                usual = usual.with_spec(name, replace(spec, shape=shape), f"{size} is a usual size")
+        if usual != guess:
+            found.append(usual)
     return found
 
 
@@ -739,11 +834,13 @@ def _broadcast(guess: Guess, outcome: Outcome, message: str, search: _Search) ->
     if fake:
         left = [int(part) for part in fake[3].split(",") if part.strip()]
         right = [int(part) for part in fake[4].split(",") if part.strip()]
-        pairs = [pair for a, b in zip(reversed(left), reversed(right)) if a != b for pair in ((b, a), (a, b))]
+        pairs = [
+            pair for a, b in zip(reversed(left), reversed(right), strict=False) if a != b for pair in ((b, a), (a, b))
+        ]
     bmm = _BMM.search(message)
     if bmm:
         wanted, got = [int(bmm[1]), int(bmm[2])], [int(bmm[3]), int(bmm[4])]
-        pairs = [pair for w, g in zip(wanted, got) if w != g for pair in ((g, w), (w, g))]
+        pairs = [pair for w, g in zip(wanted, got, strict=False) if w != g for pair in ((g, w), (w, g))]
     found: list[Guess] = []
     for old, new in pairs:
         found.extend(_resized(guess, old, new, f"{_where(outcome)} wants size {new}"))
@@ -799,15 +896,38 @@ def _range(guess: Guess, outcome: Outcome, message: str, search: _Search) -> lis
     for name, spec in _blamed(guess, outcome, lambda spec: spec.is_integer):
         for high in (count, 2, 1):
             if high and (spec.high is None or high < spec.high):
-                found.append(guess.with_spec(name, replace(spec, low=0, high=high), f"{_where(outcome)} has {high} entries"))
+                found.append(
+                    guess.with_spec(name, replace(spec, low=0, high=high), f"{_where(outcome)} has {high} entries")
+                )
                 break
     if layer is not None and isinstance(layer, nn.Embedding):
         # A table of positions: the sequence is too long.
         for name, spec in guess.tensors():
             if spec.shape and spec.shape[0] > layer.num_embeddings:
                 shape = (layer.num_embeddings, *spec.shape[1:])
-                found.append(guess.with_spec(name, replace(spec, shape=shape), f"{_where(outcome)} has {layer.num_embeddings} positions"))
+                found.append(
+                    guess.with_spec(
+                        name, replace(spec, shape=shape), f"{_where(outcome)} has {layer.num_embeddings} positions"
+                    )
+                )
     return found
+
+
+_UNIT_RANGE = re.compile(
+    r"negative entr|non-?negative|must be positive|between 0 and 1|in the range \[0|\[0, 1\]|probabilit"
+    r"|values? (?:should|must) be in",
+    re.I,
+)
+
+
+def _unit_range(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list[Guess]:
+    if not _UNIT_RANGE.search(message):
+        return []
+    changed = guess
+    for name, spec in guess.tensors():
+        if not spec.is_integer and spec.dtype != "bool" and spec.high is None:
+            changed = changed.with_spec(name, replace(spec, low=0, high=1), "numbers in [0, 1] are wanted")
+    return [changed] if changed != guess else []
 
 
 def _containers(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list[Guess]:
@@ -816,7 +936,11 @@ def _containers(guess: Guess, outcome: Outcome, message: str, search: _Search) -
     key = None
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
         key = error.args[0]
-    match = re.search(r"indices must be integers or slices, not str|only integers, slices|new\(\): invalid data type 'str'|too many dimensions 'str'|can't index.*str", message)
+    match = re.search(
+        r"indices must be integers or slices, not str|only integers, slices|new\(\): invalid data type 'str'"
+        r"|too many dimensions 'str'|can't index.*str",
+        message,
+    )
     names = _line_names(outcome)
     found: list[Guess] = []
     if key is not None:
@@ -829,7 +953,11 @@ def _containers(guess: Guess, outcome: Outcome, message: str, search: _Search) -
         for name, spec in guess.specs:
             if not isinstance(spec, DictSpec) and (not names or name in names):
                 found.append(guess.with_spec(name, DictSpec(()), "forward reads it by name"))
-    if isinstance(error, TypeError) and re.search(r"iteration over a 0-d tensor|len\(\) of a 0-d|object is not iterable|not subscriptable|must be tuple of Tensors|argument 'tensors'", message):
+    if isinstance(error, TypeError) and re.search(
+        r"iteration over a 0-d tensor|len\(\) of a 0-d|object is not iterable|not subscriptable"
+        r"|must be tuple of Tensors|argument 'tensors'",
+        message,
+    ):
         for name, spec in guess.specs:
             if (isinstance(spec, (TensorSpec, ValueSpec))) and (not names or name in names):
                 item = spec if isinstance(spec, TensorSpec) else evidence.generic(search.hints)[0].spec
@@ -879,7 +1007,9 @@ def _asked_for(guess: Guess, outcome: Outcome, message: str, search: _Search) ->
     found = []
     for name in missing:
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message):
-            for alternative in evidence.alternatives_for(search.model, name, search.parameters[name], search.hints, {})[:2]:
+            for alternative in evidence.alternatives_for(search.model, name, search.parameters[name], search.hints, {})[
+                :2
+            ]:
                 found.append(guess.with_spec(name, alternative.spec, "forward asks for it"))
     return found[:4]
 
@@ -908,7 +1038,9 @@ def _conditions(guess: Guess, outcome: Outcome, message: str, search: _Search) -
             name = ast.unparse(node.args[0])
             spec = guess.spec(name)
             if isinstance(spec, TensorSpec) and re.search(r"\b(list|tuple|Sequence)\b", kinds):
-                found.append(guess.with_spec(name, ListSpec((spec, spec), "tuple" in kinds), f"forward wants a {kinds}"))
+                found.append(
+                    guess.with_spec(name, ListSpec((spec, spec), "tuple" in kinds), f"forward wants a {kinds}")
+                )
             elif isinstance(spec, TensorSpec) and re.search(r"\b(dict|Mapping)\b", kinds):
                 found.append(guess.with_spec(name, DictSpec(()), f"forward wants a {kinds}"))
     return [follow for follow in found if follow != guess]
@@ -951,9 +1083,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
         return None
 
 
-def _compared(
-    node: ast.Compare, frame: FrameType, guess: Guess, outcome: Outcome, search: _Search
-) -> list[Guess]:
+def _compared(node: ast.Compare, frame: FrameType, guess: Guess, outcome: Outcome, search: _Search) -> list[Guess]:
     left, right = _value(node.left, frame), _value(node.comparators[0], frame)
     text = ast.unparse(node.left)
     found: list[Guess] = []
@@ -972,7 +1102,7 @@ def _compared(
                     found.extend(_with_rank(guess, name, spec, rank, outcome, search))
         return found
     if isinstance(left, (torch.Size, tuple, list)) and isinstance(right, (torch.Size, tuple, list)):
-        pairs = [(a, b) for a, b in zip(left, right) if a != b] if len(left) == len(right) else []
+        pairs = [(a, b) for a, b in zip(left, right, strict=False) if a != b] if len(left) == len(right) else []
     elif isinstance(left, int) and isinstance(right, int):
         pairs = [(left, right)]
     elif isinstance(left, int) and isinstance(right, (tuple, list)):
@@ -992,13 +1122,15 @@ def _compared(
 
 def _numbers(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list[Guess]:
     """Any message that quotes one of our sizes and another number: try the other number."""
+    if "view size is not compatible" in message:
+        return []
     numbers = list(dict.fromkeys(int(part) for part in _NUMBERS.findall(message[:400])))
     sizes = {size for _, spec in guess.tensors() for size in spec.shape}
     found: list[Guess] = []
     for ours in numbers:
         if ours in sizes and ours > 0:
             for other in numbers:
-                if other != ours and 0 < other <= 8192:
+                if other != ours and 1 < other <= 8192:
                     found.extend(_resized(guess, ours, other, f"the message asks for {other}")[:2])
     return found[:3]
 
@@ -1014,6 +1146,7 @@ _RULES: tuple[Callable[[Guess, Outcome, str, _Search], list[Guess]], ...] = (
     _conv_channels,
     _features,
     _reshape,
+    _unit_range,
     _containers,
     _conditions,
     _divisible,

@@ -101,7 +101,9 @@ def _activations_on_fake(subject: Subject, batch: int) -> int:
     state: dict[str, torch.Tensor] = {}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         twin = fake_like(tensor.detach(), mode)
-        state[name] = nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+        state[name] = (
+            nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+        )
     args, kwargs = map_tensors(made, lambda t: fake_like(t, mode))
     return _saved(_Swapped(model, state), args, kwargs, {_key(t) for t in state.values()}, mode)
 

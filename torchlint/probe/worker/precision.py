@@ -18,7 +18,9 @@ from .tracing import LayerTrace, Op, OpTrace, Watched
 from .values import map_tensors, tensors
 
 # This build of torch lacks a kernel; that says nothing about the model.
-_NO_KERNEL = re.compile(r"not implemented|[Uu]nsupported|not supported|no kernel|Could not run|only supports|mkldnn|oneDNN")
+_NO_KERNEL = re.compile(
+    r"not implemented|[Uu]nsupported|not supported|no kernel|Could not run|only supports|mkldnn|oneDNN"
+)
 
 
 @check("TP107")
@@ -73,7 +75,11 @@ def _half(subject: Subject) -> Iterable[Problem]:
         return
     if not any(p.is_floating_point() for p in subject.built.model.parameters()):
         return
-    trials = [_run(subject, torch.bfloat16, False), _run(subject, torch.float16, False), _run(subject, torch.bfloat16, True)]
+    trials = [
+        _run(subject, torch.bfloat16, False),
+        _run(subject, torch.float16, False),
+        _run(subject, torch.bfloat16, True),
+    ]
     by_place: dict[tuple[str, int], list[_Trial]] = {}
     for trial in trials:
         if trial.error is not None and not _NO_KERNEL.search(str(trial.error)):
@@ -93,7 +99,9 @@ def _half(subject: Subject) -> Iterable[Problem]:
             "X-27",
             "warning",
             cause=f"made:{site.file}:{site.row}" if made is not None and site is not None else "",
-            details=[f"it fails at line {meeting.row}: {meeting.text}"] if made is not None and meeting is not None else [],
+            details=[f"it fails at line {meeting.row}: {meeting.text}"]
+            if made is not None and meeting is not None
+            else [],
         )
     overflows: dict[tuple[str, int], list[_Trial]] = {}
     for trial in trials:
@@ -205,7 +213,12 @@ def first_not_finite(model: nn.Module, args: Any, kwargs: Any, nan_only: bool = 
         return False
 
     def watch(op: Op, op_args: Any, op_kwargs: Any, output: Any) -> None:
-        if not found and not op.name.startswith(("empty", "new_empty")) and bad(output) and not bad([op_args, op_kwargs]):
+        if (
+            not found
+            and not op.name.startswith(("empty", "new_empty"))
+            and bad(output)
+            and not bad([op_args, op_kwargs])
+        ):
             found.append(op)
 
     layers = LayerTrace(model)

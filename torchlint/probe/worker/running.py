@@ -123,10 +123,11 @@ class GradTrace(OpTrace):
             return
         if op.name in ("item", "tolist", "numpy"):
             self.cuts.append(Cut(op, _CUTTING[op.name], _leaves(args, kwargs)))
-        elif made and not any(tensor.requires_grad for tensor in made) and not is_in_place(op.name, kwargs):
-            if any(tensor.is_floating_point() for tensor in made) or op.name in _CUTTING:
-                how = _CUTTING.get(op.name, "" if torch.is_grad_enabled() else "no_grad()")
-                self.cuts.append(Cut(op, how or op.name, _leaves(args, kwargs)))
+            return
+        cuts = made and not any(tensor.requires_grad for tensor in made) and not is_in_place(op.name, kwargs)
+        if cuts and (any(tensor.is_floating_point() for tensor in made) or op.name in _CUTTING):
+            how = _CUTTING.get(op.name, "" if torch.is_grad_enabled() else "no_grad()")
+            self.cuts.append(Cut(op, how or op.name, _leaves(args, kwargs)))
 
 
 _MAX_CUTS = 200
@@ -372,7 +373,13 @@ def assignment_in_forward(module: nn.Module, name: str) -> Site | None:
         if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
             continue
         for node in ast.walk(function):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AugAssign)
+                else []
+            )
             flat = [e for target in targets for e in (target.elts if isinstance(target, ast.Tuple) else [target])]
             for target in flat:
                 if isinstance(target, ast.Attribute) and target.attr == name and file:
@@ -404,7 +411,8 @@ def in_place(subject: Subject) -> Iterable[Problem]:
     yield Problem(
         f"{what} in place what backward still needs",
         site,
-        f"write the result to a new tensor: x = x + 1 instead of x += 1, or inplace=False{where and f'; needed by{where}'}",
+        "write the result to a new tensor: x = x + 1 instead of x += 1, or "
+        f"inplace=False{where and f'; needed by{where}'}",
         "T-B3",
         layer=change.op.layer if change is not None else "",
         cause=_cause(site),
@@ -437,7 +445,9 @@ def _guilty(message: str, changes: list[InPlace]) -> InPlace | None:
         named = [change for change in changes if change.shape == shape and change.made_by == match[2]]
         base = match[2].removesuffix("Backward0").removesuffix("Backward1").lower()
         by_change = [
-            change for change in changes if change.shape == shape and base and base in change.op.name.lower().replace("_", "")
+            change
+            for change in changes
+            if change.shape == shape and base and base in change.op.name.lower().replace("_", "")
         ]
         sized = [change for change in changes if change.shape == shape]
         for candidates in (named, by_change, sized):

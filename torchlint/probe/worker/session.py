@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import time
 import types
@@ -25,7 +26,7 @@ from .sites import definition_site, error_site
 from .subject import Options, Subject, seed_all
 from .table import layer_table
 
-from . import (  # noqa: F401, I001  isort: skip  (each registers its checks)
+from . import (  # noqa: F401  isort: skip  (each registers its checks)
     running,
     state,
     devices,
@@ -47,7 +48,9 @@ class Session:
     def __init__(self, request: dict[str, Any], channel: Channel, crashes: IO[str]) -> None:
         self.channel = channel
         self.crashes = crashes
-        self.targets = [(Target.from_json(entry), Options.from_json(entry.get("options", {}))) for entry in request["targets"]]
+        self.targets = [
+            (Target.from_json(entry), Options.from_json(entry.get("options", {}))) for entry in request["targets"]
+        ]
         self.timeout = float(request.get("timeout") or 60)
         self.skip = {(label, code) for label, code in request.get("skip", [])}
         self.dead = set(request.get("dead", []))
@@ -79,7 +82,9 @@ class Session:
         finally:
             faulthandler.cancel_dump_traceback_later()
 
-    def _tell(self, label: str, code: str, status: str, problems: list[Problem], reason: str = "", seconds: float = 0) -> None:
+    def _tell(
+        self, label: str, code: str, status: str, problems: list[Problem], reason: str = "", seconds: float = 0
+    ) -> None:
         self.channel.send(
             "check",
             target=label,
@@ -108,7 +113,9 @@ class Session:
                 continue
             part = Target(label, target.file, target.module, name)
             needs = Builder(part, module).needs()
-            self.channel.send("model", target=target.label, label=label, needs=needs, site=site_json(definition_site(value)))
+            self.channel.send(
+                "model", target=target.label, label=label, needs=needs, site=site_json(definition_site(value))
+            )
             if not needs:
                 part_options = Options(**{**vars(options), "named": False})
                 self._probe(part, part_options, module)
@@ -141,11 +148,11 @@ class Session:
         self._finish(target)
 
     def _finish(self, target: Target) -> None:
+        # Modules are full of cycles; the next model may need the memory.
+        gc.collect()
         self.channel.send("finished", target=target.label)
 
-    def _build(
-        self, target: Target, options: Options, module: types.ModuleType
-    ) -> tuple[Builder | None, Built | None]:
+    def _build(self, target: Target, options: Options, module: types.ModuleType) -> tuple[Builder | None, Built | None]:
         started = time.perf_counter()
         try:
             with self._step(target.label, "TP102", "building the model"):
@@ -165,6 +172,10 @@ class Session:
             self._tell(target.label, broken.code, "failed", [problem], seconds=time.perf_counter() - started)
             return None, None
         self._tell(target.label, "TP102", "passed", [], built.said, time.perf_counter() - started)
+        self._tell_built(target, built)
+        return builder, built
+
+    def _tell_built(self, target: Target, built: Built) -> None:
         parameters = sum(p.numel() for p in {id(p): p for p in built.model.parameters()}.values())
         self.channel.send(
             "built",
@@ -174,26 +185,36 @@ class Session:
             fake=built.is_fake,
             site=site_json(definition_site(type(built.model)) or definition_site(built.made_by)),
         )
-        return builder, built
 
     def _feed(self, target: Target, options: Options, builder: Builder, built: Built) -> Subject | None:
         """The subject with inputs that its forward accepts; tells TP103 where there are none."""
         started = time.perf_counter()
         try:
-            with self._step(target.label, "TP103", "working out the inputs"):
+            with self._step(target.label, "TP103", "running forward"):
                 subject, why = find_feed(target, builder, built, options)
         except NoInput as none:
             status = "failed" if none.problem is not None else "skipped"
             problems = [none.problem] if none.problem is not None else []
             code = none.code
             self._tell(target.label, code, status, problems, none.reason, time.perf_counter() - started)
-            self.channel.send("inputs", target=target.label, shown=none.shown, why=none.why, trials=none.trials, ok=False)
+            self.channel.send(
+                "inputs", target=target.label, shown=none.shown, why=none.why, trials=none.trials, ok=False
+            )
             return None
         except Exception as error:
             self._tell(target.label, "TP103", "error", [], f"the probe itself failed: {describe(error)}")
             return None
-        self.channel.send("inputs", target=target.label, shown=subject.feed.shown(), why=why, ok=True,
-                          trials=subject.memo.get("trials", 0), batch=subject.batch)
+        if subject.is_fake and not built.is_fake:
+            self._tell_built(target, subject.built)
+        self.channel.send(
+            "inputs",
+            target=target.label,
+            shown=subject.feed.shown(),
+            why=why,
+            ok=True,
+            trials=subject.memo.get("trials", 0),
+            batch=subject.batch,
+        )
         return subject
 
     def _checks(self, subject: Subject) -> None:
@@ -213,7 +234,13 @@ class Session:
                 self._tell(label, code, "skipped", [], f"--{opposite} asks for {opposite} mode only")
                 continue
             if subject.is_fake and not check.on_fake:
-                self._tell(label, code, "skipped", [], "the model is too large to be built for real; fake tensors carry no values")
+                self._tell(
+                    label,
+                    code,
+                    "skipped",
+                    [],
+                    "the model is too large to be built for real; fake tensors carry no values",
+                )
                 continue
             status, reason, problems = "passed", "", []
             try:

@@ -18,7 +18,7 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -68,7 +68,7 @@ class DictSpec:
     items: tuple[tuple[str, Spec], ...]
 
 
-Spec = Union[TensorSpec, ValueSpec, ListSpec, DictSpec]
+Spec: TypeAlias = "TensorSpec | ValueSpec | ListSpec | DictSpec"
 
 _PLAIN = re.compile(r"^\d+(x\d+)*$")
 _TYPED = re.compile(
@@ -112,7 +112,7 @@ def _typed(match: re.Match[str], text: str) -> TensorSpec:
     dtype = _ALIASES.get(match["dtype"], match["dtype"])
     if dtype not in DTYPES:
         raise SpecError(f"{text!r}: {dtype!r} is not a dtype; known are {', '.join(DTYPES)}")
-    dims = [part.strip() for part in re.split(r"[x,]", match["dims"]) if part.strip()]
+    dims = [part.strip() for part in re.split(r"[x,]", match["dims"])] if match["dims"].strip() else []
     batch_dim: int | None = None if match["nobatch"] else 0
     shape = []
     for index, part in enumerate(dims):

@@ -144,8 +144,15 @@ def _registration_text(first: Unregistered, many: int, count: int) -> tuple[str,
     if first.kind == "module":
         name = type(first.value).__name__
         what = f"{many} modules ({name}, ...)" if many > 1 else f"a module ({name})"
-        effect = f"{count:,} parameters that no optimizer, .to() or state_dict() sees" if count else "train() and eval() don't reach it"
-        return f"{attribute} holds {what} that isn't registered: {effect}", "use nn.ModuleList or nn.ModuleDict, or set it as an attribute"
+        effect = (
+            f"{count:,} parameters that no optimizer, .to() or state_dict() sees"
+            if count
+            else "train() and eval() don't reach it"
+        )
+        return (
+            f"{attribute} holds {what} that isn't registered: {effect}",
+            "use nn.ModuleList or nn.ModuleDict, or set it as an attribute",
+        )
     if first.kind == "parameter":
         return (
             f"{attribute} holds {many} parameter{'s' * (many > 1)} that no optimizer, .to() or state_dict() sees",
@@ -153,7 +160,8 @@ def _registration_text(first: Unregistered, many: int, count: int) -> tuple[str,
         )
     if first.kind == "non-leaf":
         return (
-            f"{attribute} is a result of an operation on a parameter, not a parameter: it isn't a leaf and gets no .grad",
+            f"{attribute} is a result of an operation on a parameter, not a parameter: it isn't a leaf and gets no "
+            ".grad",
             "make the value first and wrap it last: nn.Parameter(value)",
         )
     return (
@@ -194,8 +202,16 @@ def eval_determinism(subject: Subject) -> Iterable[Problem]:
         message = f"two eval-mode calls on the same input differ{where}: state changes between the calls"
         hint = "change state only if self.training"
     severity = "error" if name in _DROPOUTS else "warning"
-    yield Problem(message, site, hint, "T-H2", severity, op.layer if op is not None else "", details=[difference],
-                  cause=f"{site.file}:{site.row}" if site else "")
+    yield Problem(
+        message,
+        site,
+        hint,
+        "T-H2",
+        severity,
+        op.layer if op is not None else "",
+        details=[difference],
+        cause=f"{site.file}:{site.row}" if site else "",
+    )
 
 
 def _changing_state(subject: Subject, model: nn.Module) -> Site | None:
@@ -211,7 +227,7 @@ def _changing_state(subject: Subject, model: nn.Module) -> Site | None:
             changed = (
                 not torch.equal(value, old)
                 if isinstance(value, torch.Tensor) and isinstance(old, torch.Tensor) and value.shape == old.shape
-                else (isinstance(value, torch.Tensor) or isinstance(value, (int, float))) and type(value) is not type(old)
+                else ((isinstance(value, (torch.Tensor, int, float))) and type(value) is not type(old))
                 or (isinstance(value, (int, float)) and value != old)
             )
             if changed and name != "training":
@@ -221,11 +237,41 @@ def _changing_state(subject: Subject, model: nn.Module) -> Site | None:
     return None
 
 
-_DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "dropout_",
-             "feature_dropout", "scaled_dot_product_attention", "multi_head_attention_forward", "rrelu"}
-_RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "normal_",
-           "uniform_", "bernoulli", "bernoulli_", "multinomial", "exponential_", "gumbel_softmax", "poisson",
-           "random_", "log_normal_", "geometric_", "cauchy_"}
+_DROPOUTS = {
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "dropout_",
+    "feature_dropout",
+    "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+    "rrelu",
+}
+_RANDOM = {
+    "rand",
+    "randn",
+    "rand_like",
+    "randn_like",
+    "randint",
+    "randint_like",
+    "randperm",
+    "normal",
+    "normal_",
+    "uniform_",
+    "bernoulli",
+    "bernoulli_",
+    "multinomial",
+    "exponential_",
+    "gumbel_softmax",
+    "poisson",
+    "random_",
+    "log_normal_",
+    "geometric_",
+    "cauchy_",
+}
 
 
 def _marked(model: nn.Module, args: Any, kwargs: Any) -> tuple[Any, list[tuple[Op, str, float]]]:
@@ -247,7 +293,7 @@ def _marked(model: nn.Module, args: Any, kwargs: Any) -> tuple[Any, list[tuple[O
 
 
 def _first_change(one: list[tuple[Op, str, float]], other: list[tuple[Op, str, float]]) -> tuple[Op | None, str]:
-    for (op, name, a), (_, other_name, b) in zip(one, other):
+    for (op, name, a), (_, other_name, b) in zip(one, other, strict=False):
         if name != other_name:
             return op, name
         # NaN marks compare unequal to themselves and say nothing.
@@ -271,8 +317,12 @@ def state_dict(subject: Subject) -> Iterable[Problem]:
     try:
         other.load_state_dict(state, strict=True)
     except (RuntimeError, KeyError, AttributeError, TypeError, ValueError) as error:
-        yield Problem(f"a fresh instance doesn't take the state dict: {describe(error)}", subject.class_site,
-                      "build the same parameters in __init__ every time, not in forward", "T-D6")
+        yield Problem(
+            f"a fresh instance doesn't take the state dict: {describe(error)}",
+            subject.class_site,
+            "build the same parameters in __init__ every time, not in forward",
+            "T-D6",
+        )
         return
     yield from _outputs_after_load(subject, model, other)
     yield from _copies(subject)
@@ -291,7 +341,8 @@ def _outputs_after_load(subject: Subject, model: nn.Module, other: nn.Module) ->
     differing = _differing_attribute(model, other)
     if differing is not None:
         yield Problem(
-            f"outputs differ after load_state_dict: {differing.attribute} differs between two instances and isn't in the state dict",
+            f"outputs differ after load_state_dict: {differing.attribute} differs between two instances and isn't "
+            "in the state dict",
             subject.attribute_site(differing.path, differing.name) or subject.class_site,
             "register it: nn.Parameter, register_buffer, or nn.ModuleList",
             "T-D6",
@@ -311,15 +362,20 @@ def _outputs_after_load(subject: Subject, model: nn.Module, other: nn.Module) ->
 
 def _differing_attribute(model: nn.Module, other: nn.Module) -> Unregistered | None:
     ours, theirs = unregistered(model), unregistered(other)
-    for one, two in zip(ours, theirs):
-        for a, b in zip(one.tensors(), two.tensors()):
+    for one, two in zip(ours, theirs, strict=False):
+        for a, b in zip(one.tensors(), two.tensors(), strict=False):
             if a.shape != b.shape or not torch.equal(a.detach(), b.detach()):
                 return one
     modules = dict(other.named_modules())
     for path, module in model.named_modules():
         for name, value in vars(module).items():
             twin = vars(modules[path]).get(name) if path in modules else None
-            if isinstance(value, (int, float, str)) and not name.startswith("_") and value != twin and name != "training":
+            if (
+                isinstance(value, (int, float, str))
+                and not name.startswith("_")
+                and value != twin
+                and name != "training"
+            ):
                 return Unregistered(path, name, "value", value)
     return None
 
@@ -347,7 +403,8 @@ def _copies(subject: Subject) -> Iterable[Problem]:
         yield Problem(
             f"the model can't be pickled{_because(entry)}: {describe(error)}",
             _attribute_site(subject, entry) or subject.class_site,
-            "a named function at module level instead of a lambda or a local one; spawning processes and torch.save(model) pickle it",
+            "a named function at module level instead of a lambda or a local one; spawning processes and "
+            "torch.save(model) pickle it",
             severity="warning",
             cause=f"pickle:{entry}",
         )

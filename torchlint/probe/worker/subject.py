@@ -54,7 +54,9 @@ class Options:
 class Feed:
     """Where a model's inputs come from: a specification, or a batch that the project's own code made."""
 
-    def __init__(self, guess: Guess | None, keywords: set[str], batch: tuple[tuple[Any, ...], dict[str, Any]] | None = None):
+    def __init__(
+        self, guess: Guess | None, keywords: set[str], batch: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+    ):
         self.guess = guess
         self.keywords = keywords
         self.batch = batch
@@ -185,7 +187,9 @@ class Subject:
     def forward_site(self) -> Site | None:
         """The model's forward, the place of a fault that has no line of its own."""
         model = self.built.model
-        return definition_site(type(model).forward) or definition_site(type(model)) or definition_site(self.built.made_by)
+        return (
+            definition_site(type(model).forward) or definition_site(type(model)) or definition_site(self.built.made_by)
+        )
 
     @property
     def class_site(self) -> Site | None:
@@ -221,7 +225,13 @@ def hidden_modules(model: nn.Module) -> list[nn.Module]:
     found = []
     for module in model.modules():
         for value in vars(module).values():
-            items = value.values() if type(value) is dict and value is not module._modules else value if type(value) in (list, tuple) else ()
+            items = (
+                value.values()
+                if type(value) is dict and value is not module._modules
+                else value
+                if type(value) in (list, tuple)
+                else ()
+            )
             found += [item for item in items if isinstance(item, nn.Module) and id(item) not in known]
     return found
 

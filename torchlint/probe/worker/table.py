@@ -43,6 +43,9 @@ def layer_table(subject: Subject) -> dict[str, Any]:
         "bytes": sum(p.numel() * p.element_size() for p in every),
         "buffers": sum(b.numel() for b in model.buffers()),
         "fake": subject.is_fake,
-        "unused": [path for path, layer in model.named_modules() if path and id(layer) not in seen
-                   and any(True for _ in layer.parameters(recurse=False))],
+        "unused": [
+            path
+            for path, layer in model.named_modules()
+            if path and id(layer) not in seen and any(True for _ in layer.parameters(recurse=False))
+        ],
     }

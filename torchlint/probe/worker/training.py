@@ -42,7 +42,8 @@ def overfit_one_batch(subject: Subject) -> Iterable[Problem]:
         return
     lowest = min(min(history) for history in histories)
     yield Problem(
-        f"{_STEPS} optimizer steps on one batch don't lower the loss ({said}): {first[0]:.4g} at first, {lowest:.4g} at best",
+        f"{_STEPS} optimizer steps on one batch don't lower the loss ({said}): {first[0]:.4g} at first, "
+        f"{lowest:.4g} at best",
         subject.forward_site,
         "look at the loss's sign and range, at what is frozen or detached, and at softmax before cross entropy",
         "T-H1",
@@ -69,12 +70,13 @@ def loss_for(subject: Subject) -> tuple[Callable[[Any], torch.Tensor], str]:
     generator = torch.Generator().manual_seed(subject.options.seed)
     goals = [torch.randn(tuple(t.shape), generator=generator).to(t.device, t.dtype) for t in floats]
     # Bounded outputs can't reach normal numbers; half way there is far enough to fall.
-    goals = [t + 0.5 * goal * t.std(unbiased=False).clamp(min=0.1) for t, goal in zip(floats, goals)]
+    goals = [t + 0.5 * goal * t.std(unbiased=False).clamp(min=0.1) for t, goal in zip(floats, goals, strict=False)]
 
     def distance(out: Any) -> torch.Tensor:
         outputs = [t for _, t in tensors(out) if t.is_floating_point()]
         return sum(
-            (((o - g) ** 2).mean() for o, g in zip(outputs, goals) if o.shape == g.shape), torch.zeros((), device=goals[0].device)
+            (((o - g) ** 2).mean() for o, g in zip(outputs, goals, strict=False) if o.shape == g.shape),
+            torch.zeros((), device=goals[0].device),
         )
 
     return distance, "mean squared error to fixed numbers"

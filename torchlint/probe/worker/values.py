@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .specs import DictSpec, ListSpec, Spec, TensorSpec, ValueSpec
+from .specs import DictSpec, ListSpec, Spec, ValueSpec
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -118,7 +118,7 @@ def first_difference(one: Any, other: Any, tolerance: float = 1e-4) -> str | Non
     left, right = list(tensors(one)), list(tensors(other))
     if len(left) != len(right):
         return f"{len(left)} tensors against {len(right)}"
-    for (path, a), (_, b) in zip(left, right):
+    for (path, a), (_, b) in zip(left, right, strict=False):
         where = f"output{path}"
         if a.shape != b.shape:
             return f"{where} is {list(a.shape)} against {list(b.shape)}"
