@@ -185,7 +185,7 @@ def returns_module(value: Any) -> bool:
         return False
     annotation = value.__annotations__.get("return")
     if isinstance(annotation, str):
-        resolved = value.__globals__
+        resolved: Any = value.__globals__
         for part in annotation.split("."):
             resolved = resolved.get(part) if isinstance(resolved, dict) else getattr(resolved, part, None)
         annotation = resolved
@@ -344,7 +344,7 @@ class _Noting:
 
 
 def _annotation(function: Any, name: str) -> Any:
-    init = function.__init__ if isinstance(function, type) else function
+    init: Any = getattr(function, "__init__", None) if isinstance(function, type) else function
     annotation = getattr(init, "__annotations__", {}).get(name)
     if isinstance(annotation, str):
         return getattr(init, "__globals__", {}).get(annotation)
@@ -464,10 +464,11 @@ def make_fake(model: nn.Module) -> Any:
         return twins[id(tensor)]
 
     for module in model.modules():
-        for store in (module._parameters, module._buffers, vars(module)):
+        stores: tuple[Any, ...] = (module._parameters, module._buffers, vars(module))
+        for store in stores:
             for name, value in list(store.items()):
                 if isinstance(value, torch.Tensor):
-                    store[name] = twin(value)  # type: ignore[index]
+                    store[name] = twin(value)
     return fake_mode
 
 

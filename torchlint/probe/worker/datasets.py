@@ -117,8 +117,9 @@ def _sample_problems(samples: list[Any], site: Site | None) -> Iterable[Problem]
 
 def default_convert(sample: Any) -> Any:
     """A sample with arrays and Python floats as the tensors that collating makes of them."""
-    from torch.utils.data import default_convert as convert
+    from torch.utils import data as loading
 
+    convert: Any = loading.default_convert
     converted = convert(sample)
 
     def numbers(value: Any) -> Any:

@@ -352,8 +352,9 @@ class _Flow(ast.NodeVisitor):
             owner = self._module(node.value)
             index = node.slice
             if owner and isinstance(owner[0], (nn.ModuleList, nn.Sequential)) and isinstance(index, ast.Constant):
+                number: Any = index.value
                 try:
-                    return owner[0][index.value], f"{owner[1]}.{index.value}"
+                    return owner[0][number], f"{owner[1]}.{number}"
                 except (IndexError, TypeError):
                     return None
             return None
@@ -725,11 +726,11 @@ def from_name(name: str, model: nn.Module, hints: Hints) -> list[Alternative]:
         frames = hints.number(FRAMES)
         count = frames[0] if frames else 8
         size = hints.sizes(SIZES, 2)
-        shape = size[0] if size else (IMAGE, IMAGE)
+        space: tuple[int, ...] = size[0] if size else (IMAGE, IMAGE)
         why = f"named {name}"
         return [
-            Alternative(TensorSpec((channels(hints), count, *shape)), why),
-            Alternative(TensorSpec((count, channels(hints), *shape)), why),
+            Alternative(TensorSpec((channels(hints), count, *space)), why),
+            Alternative(TensorSpec((count, channels(hints), *space)), why),
         ]
     if _IMAGES.match(lowered):
         return _spatial(channels(hints), 2, hints, f"named {name}")

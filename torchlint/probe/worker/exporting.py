@@ -4,6 +4,7 @@ and a whole-graph compilation work (TP116)."""
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import io
 import os
@@ -113,7 +114,8 @@ def _traced(model: nn.Module, args: Any) -> tuple[Any, list[Site], str]:
         warnings.simplefilter("always")
         try:
             seed_all(0)
-            traced: Any = torch.jit.trace(model, args, check_trace=False)
+            trace: Any = torch.jit.trace
+            traced = trace(model, args, check_trace=False)
         except Exception as error:
             return None, [], describe(error)
     for warning in caught:
@@ -135,8 +137,7 @@ def _onnx(model: nn.Module, args: Any, kwargs: Any) -> tuple[Any, str]:
         if importlib.util.find_spec(package) is None:
             return None, f"{package} isn't installed"
     try:
-        import onnxruntime
-
+        onnxruntime = importlib.import_module("onnxruntime")
         with _still(), tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
             torch.onnx.export(model, args, path, kwargs=kwargs or None, dynamo=True)

@@ -98,12 +98,12 @@ def _zero_again(subject: Subject, names: list[str]) -> list[str]:
             loss = scalar(model(*args, **kwargs), seed)
             if loss is None:
                 return []
-            loss.backward()
+            torch.autograd.backward(loss)
         except Exception:
             # The perturbed model may leave the domain of its own operations; then nothing is proven.
             return []
-        parameters = dict(model.named_parameters())
-        left = {name for name in left if parameters[name].grad is not None and _is_zero(parameters[name].grad)}
+        grads = {name: parameter.grad for name, parameter in model.named_parameters()}
+        left = {name for name in left if (grad := grads[name]) is not None and _is_zero(grad)}
     return [name for name in names if name in left]
 
 
@@ -259,7 +259,7 @@ def _nan_backward(subject: Subject) -> Site | None:
             with torch.enable_grad(), torch.autograd.set_detect_anomaly(True, check_nan=True):
                 loss = scalar(model(*args, **kwargs))
                 if loss is not None:
-                    loss.backward()
+                    torch.autograd.backward(loss)
         except Exception as error:
             text = describe(error)
             if "nan" not in text:
@@ -296,7 +296,7 @@ def gradient_scale(subject: Subject) -> Iterable[Problem]:
     try:
         loss = scalar(model(*args, **kwargs))
         if loss is not None:
-            loss.backward()
+            torch.autograd.backward(loss)
     except Exception as error:
         raise Skip(f"there is no backward pass to measure ({describe(error)})") from error
     finally:

@@ -151,14 +151,15 @@ class _Swapped(nn.Module):
     def named_modules(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Module]]:
         """The inner model's."""
         inner: nn.Module = self.__dict__["inner"]
-        return inner.named_modules(*args, **kwargs)
+        yield from inner.named_modules(*args, **kwargs)
 
 
 def arguments(
     guess: Guess, keywords: set[str], make_one: Callable[[Spec], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments for a guess."""
-    args, kwargs = [], {}
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
     for name, spec in guess.specs:
         if name in keywords or (kwargs and not name.startswith("*")):
             kwargs[name] = make_one(spec)
@@ -657,9 +658,10 @@ def _features(guess: Guess, outcome: Outcome, message: str, search: _Search) -> 
     found.extend(_solve(guess, outcome, got, wanted, search))
     if not found:
         for name, spec in blamed:
-            for shape in ((wanted,), (evidence.length(search.hints), wanted)):
-                if shape != spec.shape:
-                    found.append(guess.with_spec(name, TensorSpec(shape, batch_dim=spec.batch_dim), why))
+            shapes: tuple[tuple[int, ...], ...] = ((wanted,), (evidence.length(search.hints), wanted))
+            for option in shapes:
+                if option != spec.shape:
+                    found.append(guess.with_spec(name, TensorSpec(option, batch_dim=spec.batch_dim), why))
     return found
 
 

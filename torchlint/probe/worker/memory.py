@@ -163,7 +163,7 @@ def _measured(subject: Subject) -> str:
         args, kwargs = map_tensors(subject.feed.make(subject.batch, 0), lambda t: t.to("cuda"))
         loss = scalar(model(*args, **kwargs))
         if loss is not None:
-            loss.backward()
+            torch.autograd.backward(loss)
             optimizer.step()
         return (
             f"{_human(torch.cuda.memory_allocated())} allocated, {_human(torch.cuda.memory_reserved())} reserved, "

@@ -222,11 +222,11 @@ def _backward(subject: Subject, output: Any) -> torch.Tensor | None:
                 if tensor.requires_grad and tensor.is_floating_point():
                     loss = tensor.sum() if loss is None else loss + tensor.sum()
             if loss is not None:
-                loss.backward()
+                torch.autograd.backward(loss)
             return loss
     loss = scalar(output)
     if loss is not None:
-        loss.backward()
+        torch.autograd.backward(loss)
     return loss
 
 
@@ -241,7 +241,7 @@ def _anomaly(subject: Subject) -> list[Site]:
             with torch.enable_grad(), torch.autograd.set_detect_anomaly(True, check_nan=False):
                 loss = scalar(model(*args, **kwargs))
                 if loss is not None:
-                    loss.backward()
+                    torch.autograd.backward(loss)
         except Exception:
             pass
     return [site for warning in caught for site in sites_in(str(warning.message))]

@@ -158,7 +158,7 @@ def _train(subject: Subject, loss_of: Callable[[Any], torch.Tensor], rate: float
                 raise Skip("the loss hangs on no parameter (TP105)")
             if loss.dim():
                 loss = loss.mean()
-            loss.backward()
+            torch.autograd.backward(loss)
         except (RuntimeError, ValueError, TypeError) as error:
             raise Skip(f"there is no training step to make ({describe(error)})") from error
         optimizer.step()
