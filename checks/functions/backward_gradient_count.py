@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from torchlint.check import Applicability, Check, ClassInfo, Edit, FunctionClass, FunctionInfo, Report, Severity, on
-from torchlint.source.edits import replace, surround, unsafe
+from torchlint.source.edits import add_element, replace, surround, unsafe
 
 from .common import (
     Form,
@@ -142,10 +142,9 @@ def _inputs(names: list[str], star: bool) -> str:
 def _with_nones(report: Report, value: ast.expr, count: int) -> tuple[Edit, ...] | None:
     """The returned value with ``None`` behind it, as often as gradients are missing."""
     source = report.module.source
-    parts = value.elts if isinstance(value, ast.Tuple) else [value]
-    if count <= 0 or value.lineno != value.end_lineno or any(isinstance(p, (ast.NamedExpr, ast.Lambda)) for p in parts):
+    if count <= 0 or isinstance(value, (ast.Yield, ast.YieldFrom)):
         return None
-    return replace(source, value, ", ".join([*(source.segment(part) for part in parts), *["None"] * count]))
+    return add_element(source, value, ", ".join(["None"] * count))
 
 
 def _as_tuple(report: Report, value: ast.List | ast.ListComp) -> tuple[Edit, ...] | None:

@@ -9,7 +9,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from layouts import ENDS, NESTED, SAME_TREE, WITHIN_BRACKETS, Layout
 from test_fixture_fixes import FIXED, FIXTURES, fix
@@ -47,7 +47,9 @@ def written(layouts: list[Layout], text: str, rng: Random) -> str:
 
 
 @pytest.mark.parametrize("ends", ENDS)
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=40, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(
     program=st.sampled_from(PROGRAMS),
     names=st.lists(st.sampled_from(sorted(SAME_TREE)), min_size=1, max_size=4, unique=True),
@@ -71,7 +73,9 @@ def test_a_layout_does_not_change_what_a_fix_comes_to(ends: str, program, names:
 
 
 @pytest.mark.parametrize("nest", NESTED)
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(
     program=st.sampled_from(PROGRAMS),
     names=st.lists(st.sampled_from(sorted(SAME_TREE)), max_size=2, unique=True),

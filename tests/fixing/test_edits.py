@@ -13,6 +13,7 @@ from torchlint.finding import Edit, Position
 from torchlint.source.edits import (
     add_argument,
     add_decorator,
+    add_element,
     append,
     delete_statement,
     insert_first,
@@ -199,6 +200,29 @@ def test_an_argument_is_taken_out_with_its_comma(text: str, gone: str, expected:
     call = node(source, text[:-1], ast.Call)
     argument = next(found for found in [*call.args, *call.keywords] if source.segment(found) == gone)
     assert changed(source, remove_argument(source, call, argument)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "expected"),
+    [
+        ("return_ = x\n", "x", "return_ = x, None\n"),
+        ("y = (x)\n", "x", "y = (x, None)\n"),
+        ("y = (\n    x  # x\n)\n", "x", "y = (\n    x, None  # x\n)\n"),
+        ("y = a, b\n", "a, b", "y = a, b, None\n"),
+        ("y = a,\n", "a,", "y = a, None\n"),
+        ("y = (a), (b)\n", "(a), (b)", "y = (a), (b), None\n"),
+        ("y = (a, b)\n", "(a, b)", "y = (a, b, None)\n"),
+        ("y = ((a), b)\n", "((a), b)", "y = ((a), b, None)\n"),
+        ("y = (a,)\n", "(a,)", "y = (a, None)\n"),
+        ("y = ()\n", "()", "y = (None,)\n"),
+        ("y = []\n", "[]", "y = [None]\n"),
+        ("y = {a}\n", "{a}", "y = {a, None}\n"),
+        ("y = (\n  a,\n  (b),  # b\n)\n", "(\n  a,\n  (b),  # b\n)", "y = (\n  a,\n  (b),  # b\n  None,\n)\n"),
+        ("y = [\n  a\n  # a\n]\n", "[\n  a\n  # a\n]", "y = [\n  a, None\n  # a\n]\n"),
+    ],
+)
+def test_an_element_is_added_to_what_is_a_tuple_or_becomes_one(text: str, at: str, expected: str) -> None:
+    assert expression(text, at, add_element, "None") == expected
 
 
 # ---------------------------------------------------------------------------------------------------- statements

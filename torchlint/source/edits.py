@@ -46,6 +46,7 @@ __all__ = [
     "Name",
     "add_argument",
     "add_decorator",
+    "add_element",
     "add_import",
     "append",
     "delete_statement",
@@ -244,13 +245,17 @@ def add_argument(source: SourceFile, call: ast.Call, text: str) -> Edits | None:
 
 def _add_last(source: SourceFile, call: ast.Call, arguments: Sequence[ast.expr | ast.keyword], text: str) -> Edits:
     end = _outer_end(source, call, arguments, len(arguments) - 1)
-    close = after(end_of(source, call), -1)
+    return _add_behind(source, arguments[-1], end, after(end_of(source, call), -1), text)
+
+
+def _add_behind(source: SourceFile, last: ast.AST, end: Position, close: Position, text: str) -> Edits:
+    """Add an item behind the last one, which ends at ``end`` and may have a comma of its own before ``close``."""
     comma = next((place for mark, place in marks(source, end, close) if mark == ","), None)
     if comma is None:
         return insert_text(end, f", {text}")
     if comma.row == close.row:
         return insert_text(after(comma), f" {text}")
-    indent = indent_of_row(source, source.span(arguments[-1])[0].row)
+    indent = indent_of_row(source, source.span(last)[0].row)
     return insert_text(end_of_row(source, comma.row), f"{source.newline}{indent}{text},")
 
 
@@ -260,6 +265,42 @@ def set_argument(source: SourceFile, call: ast.Call, keyword: str, text: str) ->
         if argument.arg == keyword:
             return replace(source, argument.value, text)
     return add_argument(source, call, f"{keyword}={text}")
+
+
+def add_element(source: SourceFile, node: ast.expr, text: str) -> Edits | None:
+    """Add an element to a tuple, list or set as it is written; of any other expression, make a tuple with it in front.
+
+    ``return x`` -> ``return x, None``; the caller knows that a comma may stand there.
+    """
+    if _misplaced(source, node):
+        return None
+    close = end_of(source, node)
+    if not isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return insert_text(close, f", {text}")
+    if not isinstance(node, ast.Tuple) or not node.elts or _in_parentheses(source, node):
+        close = after(close, -1)
+    if not node.elts:
+        return insert_text(close, f"{text}," if isinstance(node, ast.Tuple) else text)
+    end = end_of(source, node.elts[-1])
+    for mark, place in marks(source, end, close):
+        if mark == ",":
+            break
+        end = after(place)
+    return _add_behind(source, node.elts[-1], end, close, text)
+
+
+def _in_parentheses(source: SourceFile, node: ast.Tuple) -> bool:
+    """Whether a tuple has parentheses of its own, rather than a first element that has: ``(a, b)``, ``(a), b``."""
+    first = node.elts[0]
+    start, end = source.span(first)
+    opened = sum(mark == "(" for mark, _ in marks(source, source.span(node)[0], start))
+    stop = source.span(node.elts[1])[0] if len(node.elts) > 1 else end_of(source, node)
+    closed = 0
+    for mark, _ in marks(source, end, stop):
+        if mark == ",":
+            break
+        closed += mark == ")"
+    return opened > closed
 
 
 def remove_argument(source: SourceFile, call: ast.Call, argument: ast.expr | ast.keyword) -> Edits | None:
