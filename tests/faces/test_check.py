@@ -329,9 +329,8 @@ def in_terminal(arguments: Sequence[str], **environment: str) -> str:
     """What a terminal gets to see."""
     parent, child = pty.openpty()
     env = {**os.environ, "TERM": "xterm", **environment}
-    with subprocess.Popen(
-        [sys.executable, "-m", "torchlint", *arguments], stdout=child, stderr=child, env=env
-    ) as running:
+    command = [sys.executable, *arguments] if "-c" in arguments else [sys.executable, "-m", "torchlint", *arguments]
+    with subprocess.Popen(command, stdout=child, stderr=child, env=env) as running:
         os.close(child)
         seen = b""
         while True:
@@ -355,6 +354,13 @@ def test_colour_is_for_terminals_and_for_who_asks() -> None:
     assert "\x1b" not in process(["vain.py"]).out
     assert "\x1b[" in process(["vain.py"], FORCE_COLOR="1", NO_COLOR="").out
     assert "\x1b[" in process(["vain.py", "--color", "always"]).out
+
+
+def test_a_long_run_shows_its_progress_on_a_terminal_only() -> None:
+    impatient = "import torchlint.cli.progress as p; p._PATIENCE = 0; from torchlint.cli import main; main(['-n', '.'])"
+    assert "checking" in in_terminal(["-c", impatient])
+    run = subprocess.run([sys.executable, "-c", impatient], capture_output=True, text=True, timeout=120)
+    assert run.stderr == ""
 
 
 def test_nothing_in_a_file_reaches_the_terminal() -> None:

@@ -91,6 +91,11 @@ def test_full_names_the_failure_that_the_finding_prevents() -> None:
     assert "__init__" in line
 
 
+def test_full_shows_advice_of_several_lines() -> None:
+    finding = replace(MISSING, help="write\nsuper().__init__()")
+    assert "help: write\n  super().__init__()\nfix: insert" in render("full", [finding], CONTEXT)
+
+
 def test_full_shows_a_window_of_a_line_of_a_megabyte() -> None:
     context = replace(CONTEXT, line_of=lambda filename, cell, row: "x" * 500_000 + "HERE" + "y" * 500_000)
     finding = replace(MISSING, location=Position(1, 500_001), end_location=Position(1, 500_005))

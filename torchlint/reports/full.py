@@ -49,7 +49,12 @@ def _advice(finding: Finding, color: bool) -> list[str]:
     prevented = _failure(finding.failure)
     if prevented:
         said.append(("prevents", prevented, "yellow"))
-    return [f"{paint(label + ':', style, color)} {printable(text)}" for label, text, style in said]
+    return [f"{paint(label + ':', style, color)} {_indented(text)}" for label, text, style in said]
+
+
+def _indented(text: str) -> str:
+    """Advice may be several lines: code to write, above all."""
+    return "\n  ".join(printable(line) for line in text.split("\n"))
 
 
 def _failure(identifier: str) -> str:
