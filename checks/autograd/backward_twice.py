@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchlint.check import Backward, Check, Report, Severity, on
 
 from .common import spelled
+from .recurrent_state_not_detached import carrying_call
 
 
 class BackwardTwice(Check):
@@ -44,7 +45,7 @@ class BackwardTwice(Check):
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:
         freed = backward.freed
-        if freed is None:
+        if freed is None or carrying_call(backward) is not None:
             return
         first = getattr(freed.node, "lineno", 0)
         if freed.node is backward.node:
@@ -55,7 +56,7 @@ class BackwardTwice(Check):
         else:
             message = (
                 f"`{spelled(backward.node)}` runs through a graph that the backward in line {first} has freed: it "
-                "raises; add the losses up and call backward once, detach the shared part, or keep the graph there with "
-                "`retain_graph=True`"
+                "raises; add the losses up and call backward once, detach the shared part, or keep the graph there "
+                "with `retain_graph=True`"
             )
         report(backward.node, message)

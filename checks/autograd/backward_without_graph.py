@@ -5,6 +5,8 @@ from __future__ import annotations
 from torchlint.check import Backward, Check, Report, Severity, on
 
 from .common import spelled
+from .loss_rewrapped import rewrapped
+from .non_differentiable_loss import cut_by
 
 
 class BackwardWithoutGraph(Check):
@@ -41,7 +43,12 @@ class BackwardWithoutGraph(Check):
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:
-        if backward.has_graph is False and not backward.again:
+        if (
+            backward.has_graph is False
+            and not backward.again
+            and cut_by(backward) is None
+            and rewrapped(backward) is None
+        ):
             report(
                 backward.node,
                 f"`{spelled(backward.node)}` raises: nothing that the loss was computed from requires grad here; "

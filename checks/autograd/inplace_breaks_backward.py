@@ -44,6 +44,8 @@ class InplaceBreaksBackward(Check):
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:
+        if backward.freed is not None:
+            return
         for tensor, change in backward.changed:
             made = getattr(tensor.node, "lineno", 0)
             if isinstance(change, OptimizerStep):

@@ -15,7 +15,7 @@ from torchlint.program.events import (
     UnknownCall,
 )
 from torchlint.program.library import Library
-from torchlint.program.machine import MISSING, Frame
+from torchlint.program.machine import GRAD, MISSING, Frame
 from torchlint.program.module import FunctionInfo, Module
 from torchlint.program.values import (
     Array,
@@ -141,6 +141,7 @@ class Caller(Library):
             event = ModuleCall(node, callee, arguments, keywords)
             event.mode = self.mode(callee)
             event.evidence = self.module_like
+            event.tensors = [v for v in self._inputs(arguments, keywords) if isinstance(v, Tensor)]
             event.inner = self.inside_module > 0
             event.autocast = self.state.get("autocast", "autocast")
             self.emit(event)
@@ -157,6 +158,8 @@ class Caller(Library):
             receiver = self.current(receiver)
             assert isinstance(receiver, Tensor)
             event = Call(node, f"torch.Tensor.{name}", receiver, arguments, keywords)
+            if name == "numpy":
+                event.attached = self.attached([receiver])
             self.emit(event)
             event.result = self.call_tensor_method(receiver, name, arguments, keywords, node)
             return event.result
@@ -263,8 +266,11 @@ class Caller(Library):
         grad = self.grad
         decorated = self.decorator_grad(info)
         self._bind(info.node.args, frame, arguments, keywords)
+        inference = self.state.get(GRAD, "inference")
         if decorated is not None:
             self.grad = decorated.enabled
+            if decorated.kind == "inference_mode" and decorated.enabled is False:
+                self.state.set(GRAD, "inference", True)
         try:
             self.run_body(info.node.body, frame)
         finally:
@@ -274,6 +280,7 @@ class Caller(Library):
                 self.foreign_steps -= outer_steps - self.steps
         if decorated is not None:
             self.grad = grad
+            self.state.set(GRAD, "inference", inference)
         return self._results(frame, node)
 
     def _results(self, frame: Frame, node: ast.AST) -> Value:
@@ -472,6 +479,7 @@ class Caller(Library):
         event.mode = self.mode(callee)
         event.autocast = self.state.get("autocast", "autocast")
         event.inner = self.inside_module > 0
+        event.tensors = [v for v in self._inputs(arguments, keywords) if isinstance(v, Tensor)]
         if not event.inner and event.mode != "eval":
             event.mode_dependent = self.mode_dependent(callee)
         self.emit(event)

@@ -191,7 +191,8 @@ class Backward(Event):
 
     ``loss`` is what it starts from. ``freed`` is an earlier Backward that freed part of the same graph on every path,
     or None; ``at`` then a tensor of the shared part. ``changed`` lists (tensor, InPlaceChange or OptimizerStep) for
-    saved tensors that were changed since they were saved. ``has_graph`` is whether the loss has one. ``via`` is the
+    saved tensors that were changed since they were saved. ``has_graph`` is whether the loss has one, ``scalar`` whether
+    it is one number. ``via`` is the
     object that runs it when it isn't the loss itself (accelerator, fabric, engine, scaler's result aside).
     """
 
@@ -199,6 +200,7 @@ class Backward(Event):
         "arguments",
         "at",
         "changed",
+        "scalar",
         "create_graph",
         "freed",
         "functional",
@@ -221,6 +223,7 @@ class Backward(Event):
         self.at: Tensor | None = None
         self.changed: list[tuple[Tensor, Event]] = []
         self.has_graph: Answer = None
+        self.scalar: Answer = None
         self.via: Value | None = None
         self.scaled_by: Value | None = None
         self.arguments: dict[str, Value] = {}
@@ -302,7 +305,18 @@ class ModuleCall(Event):
     itself called and followed. ``mode_dependent`` is whether train() and eval() differ for it (not asked in eval mode).
     """
 
-    __slots__ = ("arguments", "autocast", "evidence", "inner", "keywords", "mode", "mode_dependent", "result", "target")
+    __slots__ = (
+        "arguments",
+        "autocast",
+        "evidence",
+        "inner",
+        "keywords",
+        "mode",
+        "mode_dependent",
+        "result",
+        "target",
+        "tensors",
+    )
 
     def __init__(self, node: ast.AST, target: Value, arguments: list[Value], keywords: dict[str, Value]) -> None:
         super().__init__(node)
@@ -313,6 +327,7 @@ class ModuleCall(Event):
         self.autocast: Value | None = None
         self.result: Value | None = None
         self.inner = False
+        self.tensors: list[Tensor] = []  # among the arguments, sequences looked into
         self.mode_dependent: Answer = None
         self.evidence: set[Value] = set()
 
@@ -356,10 +371,11 @@ class Held:
 class Call(Event):
     """A call of an external function or class, by canonical name, or of a tensor's method (``Tensor.numpy``).
 
-    ``held`` is known of the calls whose names are in ``HOLDING``.
+    ``held`` is known of the calls whose names are in ``HOLDING``. ``attached``: for a conversion to numpy, the tensors
+    among what is converted that require grad now.
     """
 
-    __slots__ = ("arguments", "held", "keywords", "name", "receiver", "result")
+    __slots__ = ("arguments", "attached", "held", "keywords", "name", "receiver", "result")
 
     def __init__(
         self, node: ast.AST, name: str, receiver: Value | None, arguments: list[Value], keywords: dict[str, Value]
@@ -370,6 +386,7 @@ class Call(Event):
         self.arguments = arguments
         self.keywords = keywords
         self.held: Held | None = None
+        self.attached: list[Tensor] = []
         self.result: Value | None = None
 
 
@@ -441,6 +458,39 @@ class ParametersUsed(Event):
         self.parameters = parameters
         self.by = by
         self.exhausted: Event | None = None
+
+
+class OptimizerMade(Event):
+    """An optimizer is built. ``non_leaf`` are tensors among its parameters that are no leaves; ``frozen`` is whether all
+    that it holds is switched off now (None: some, or unknown)."""
+
+    __slots__ = ("frozen", "non_leaf", "optimizer")
+
+    def __init__(self, node: ast.AST, optimizer: Value, non_leaf: list[Tensor], frozen: Answer) -> None:
+        super().__init__(node)
+        self.optimizer = optimizer
+        self.non_leaf = non_leaf
+        self.frozen = frozen
+
+
+class GradRead(Event):
+    """``tensor.grad`` of a tensor that is no leaf and doesn't retain its gradient."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, node: ast.AST, tensor: Tensor) -> None:
+        super().__init__(node)
+        self.tensor = tensor
+
+
+class InferenceTensorSaved(Event):
+    """An operation that autograd records would keep a tensor made in inference mode."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, node: ast.AST, tensor: Tensor) -> None:
+        super().__init__(node)
+        self.tensor = tensor
 
 
 class TensorOp(Event):

@@ -13,6 +13,7 @@ from torchlint.program.events import (
     Held,
     LossCall,
     ModeChange,
+    OptimizerMade,
     OptimizerStep,
     ScalerCall,
     SchedulerStep,
@@ -299,7 +300,7 @@ class Library(Tensors):
             inner = self.state.get(layer, ".module")
             if inner is not None:
                 return self.call_value(inner, arguments, keywords, node)
-        inputs = tuple(v for v in (*arguments, *keywords.values()) if isinstance(v, (Tensor, Symbol)))
+        inputs = self._inputs(arguments, keywords)
         trainable = spec.has_parameters(self.plain_arguments(layer))
         requires = self.grad_of(inputs, None)
         if self.grad is not False and trainable and self.frozen(layer) is False:
@@ -341,7 +342,7 @@ class Library(Tensors):
                     )
                     if need.outputs:
                         saved.append(made)
-            made.saved = tuple(saved)
+            self.keep(made, saved)
         inplace = layer.arguments.get("inplace")
         if spec.inplace_argument and isinstance(inplace, Const) and inplace.value and isinstance(first, Tensor):
             self.change(first, node, "layer", spec.name)
@@ -349,15 +350,17 @@ class Library(Tensors):
             return self._succeed(first, made)
         if spec.view == "view" and isinstance(first, Tensor):
             made.base = first
-        if spec.name in RECURRENT:
-            hidden: Value = Tensor(f"{spec.name}.hidden", (made,), node, requires_grad=requires, leaf=made.leaf)
-            if spec.name == "torch.nn.LSTM":
-                cell = Tensor(f"{spec.name}.cell", (made,), node, requires_grad=requires, leaf=made.leaf)
-                hidden = self.sequence("tuple", [hidden, cell], node)
+        if spec.name in RECURRENT or spec.name == "torch.nn.LSTMCell":
+            parts = ("hidden", "cell") if "LSTM" in spec.name else ("hidden",)
+            states: list[Value] = []
+            for part in parts:
+                state = Tensor(f"{spec.name}.{part}", (made,), node, requires_grad=requires, leaf=made.leaf)
+                state.order, state.saved = self.order, made.saved
+                states.append(state)
+            if spec.name == "torch.nn.LSTMCell":
+                return self.sequence("tuple", [made, states[1]], node)
+            hidden = self.sequence("tuple", states, node) if len(states) > 1 else states[0]
             return self.sequence("tuple", [made, hidden], node)
-        if spec.name == "torch.nn.LSTMCell":
-            cell = Tensor(f"{spec.name}.cell", (made,), node, requires_grad=requires, leaf=made.leaf)
-            return self.sequence("tuple", [made, cell], node)
         if spec.name == "torch.nn.MultiheadAttention":
             return self.sequence("tuple", [made, Symbol(node=node)], node)
         return made
@@ -867,11 +870,25 @@ class Library(Tensors):
                     return changed
                 return self.tensor_operation(name, given, keywords, node)
             return Symbol("", "result", arguments[0] if arguments else None, node)
+        if top in ("numpy", "matplotlib"):
+            event = self.block.items[-1] if self.block.items else None
+            if isinstance(event, Call) and event.node is node:
+                event.attached = self.attached(arguments)
         if top == "numpy":
             return Array(_numpy_dtype(tail, keywords), node, arguments[0] if arguments else None)
         if top == "builtins" or top in PURE_PREFIXES:
             return Symbol("", "result", arguments[0] if arguments else None, node)
         return self.unknown_call(External(name), arguments, keywords, node)
+
+    def attached(self, values: list[Value]) -> list[Tensor]:
+        """The tensors among values (and their items) that require grad now."""
+        found: list[Tensor] = []
+        for value in values:
+            for part in self.items(value)[0] if isinstance(value, Sequence) else (value,):
+                current = self.current(part)
+                if isinstance(current, Tensor) and self.requires_grad(current):
+                    found.append(current)
+        return found
 
     def _wrap(self, wrapper: Object, inner: Value) -> None:
         """A wrapper's mode is its module's, and the other way round."""
@@ -902,6 +919,11 @@ class Library(Tensors):
         """An optimizer over ``params``; iterators of parameters are consumed by it."""
         bound = {**dict(zip(("params", "lr"), arguments)), **keywords}
         made = Optimizer(name, params, bound, node)
+        given = self.items(params)[0] if isinstance(params, Sequence) else (params,)
+        non_leaf = [p for p in given if isinstance(p, Tensor) and self.is_attached_non_leaf(p)]
+        sources = self.sources(params)
+        answers = {self.frozen(s) if not isinstance(s, Tensor) else not self.requires_grad(s) for s in sources}
+        self.emit(OptimizerMade(node, made, non_leaf, answers.pop() if len(answers) == 1 else None))
         if params is not None:
             self.consume(params, node, name.rpartition(".")[2])
         return made
@@ -946,6 +968,8 @@ class Library(Tensors):
             arguments=keywords,
             shape=self._shape(tail, arguments),
         )
+        if tail in ("tensor", "as_tensor", "Tensor", "FloatTensor", "scalar_tensor") and first is not None:
+            made.wraps = self.items(first)[0] if isinstance(first, Sequence) else (first,)
         if tail == "as_tensor" and isinstance(first, Tensor):
             made.requires_grad, made.leaf, made.base = self.requires_grad(first), first.leaf, first
         made.order = self.order
@@ -1195,9 +1219,9 @@ def _variable(self: Any, name: str, arguments: list[Value], keywords: dict[str, 
     first = self.current(arguments[0]) if arguments else None
     flag = keywords.get("requires_grad") or (arguments[1] if len(arguments) > 1 else None)
     if isinstance(flag, Const) and flag.value and isinstance(first, (Tensor, Symbol)):
-        return Tensor(
-            name, (first,) if isinstance(first, Tensor) else (), node, requires_grad=True, leaf=True, role="factory"
-        )
+        made = Tensor(name, (), node, requires_grad=True, leaf=True, role="factory")
+        made.wraps = (first,)
+        return made
     return first
 
 

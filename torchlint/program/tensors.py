@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from torchlint.program.events import (
     Backward,
     Event,
+    GradRead,
+    InferenceTensorSaved,
     InPlaceChange,
     OptimizerStep,
     TensorOp,
@@ -106,6 +109,7 @@ class Tensors(Machine):
             viewed = arguments[operation.view_of[0]] if operation.view_of[0] < len(arguments) else None
             if isinstance(viewed, Tensor):
                 made.base = viewed
+                self._stays_inference(made, viewed)
         elif base is not None:
             made.base = base
         if shape == "many":
@@ -130,8 +134,11 @@ class Tensors(Machine):
                 inputs.append(value)
             elif isinstance(value, Sequence) and value.kind != "slice":
                 items, exact = self.items(value)
+                for item in items:
+                    if isinstance(item, Sequence):
+                        inputs.extend(v for v in self.items(item)[0] if isinstance(v, (Tensor, Symbol)))
                 inputs.extend(v for v in items if isinstance(v, (Tensor, Symbol)))
-                if not items or not exact and not any(isinstance(v, Tensor) for v in items):
+                if not items or not exact and not any(isinstance(v, (Tensor, Sequence)) for v in items):
                     inputs.append(Symbol("", "element", value))
         return tuple(inputs)
 
@@ -200,7 +207,20 @@ class Tensors(Machine):
                     saved.append(arguments[i])  # type: ignore[arg-type]
             if need.outputs or need.fails:
                 saved.append(made)
+        self.keep(made, saved)
+
+    def _stays_inference(self, view: Tensor, base: Tensor) -> None:
+        """A view of a tensor of inference mode is one too, wherever it is made (torch 2.13, seen by running)."""
+        if self.state.get(base, "@inference"):
+            self.state.set(view, "@inference", True)
+
+    def keep(self, made: Tensor, saved: list[Tensor]) -> None:
+        """Know what a result's backward reads; a tensor of inference mode can't be kept for it."""
         made.saved = tuple(saved)
+        for tensor in saved:
+            if self.grad is not False and self.state.get(tensor, "@inference") and made.node is not None:
+                self.emit(InferenceTensorSaved(made.node, tensor))
+                break
 
     def tensor_item(self, tensor: Tensor, index: Value, node: ast.AST) -> Value:
         """``tensor[index]``: a view for integers, slices, None and Ellipsis, a copy for index tensors and lists."""
@@ -217,6 +237,7 @@ class Tensors(Machine):
             for p in parts
         ):
             made.base = tensor
+            self._stays_inference(made, tensor)
         made.role = tensor.role if tensor.role in ("batch", "output") else ""
         made.of = tensor.of if made.role else None
         return made
@@ -241,6 +262,8 @@ class Tensors(Machine):
             found: Value | None = self.state.get(tensor, slot)
             if found is None:
                 if name == "grad":
+                    if self.is_attached_non_leaf(tensor):
+                        self.emit(GradRead(node, tensor))
                     found = Tensor("grad", (), node, requires_grad=False, leaf=True, role="gradient", of=tensor)
                 elif name == "dtype" and tensor.dtype:
                     found = Symbol(tensor.dtype, "attribute", tensor, node)
@@ -249,6 +272,33 @@ class Tensors(Machine):
                 self.state.set(tensor, slot, found)
             return found
         return Bound(tensor, name, node)
+
+    def is_attached_non_leaf(self, tensor: Tensor) -> bool:
+        """Whether a tensor's ``.grad`` is never filled: it has a history and wasn't asked to retain it."""
+        known = tensor.leaf is False and bool(self.requires_grad(tensor))
+        return known and tensor.op != "phi" and not self.state.get(tensor, "@retained")
+
+    def scalar(self, value: Value, depth: int = 0) -> Answer:
+        """Whether a value is a single number: True, False, or None where that can't be told."""
+        if not isinstance(value, Tensor) or depth > 12:
+            return None
+        if value.shape is not None:
+            if all(isinstance(n, int) for n in value.shape):
+                return math.prod(n for n in value.shape if n is not None) == 1
+            return None
+        if self.state.get(value, "@unreduced"):
+            return False
+        tail = value.op.rpartition(".")[2]
+        if tail in ("sum", "mean", "prod", "norm", "dot", "trace", "logsumexp", "median", "max", "min"):
+            keywords = value.arguments or {}
+            whole = len(value.inputs) == 1 and "dim" not in keywords and "axis" not in keywords
+            return True if whole and tail not in ("logsumexp",) and not value.name else None
+        if value.op == "scaled" or (value.operation is not None and value.operation.pointwise):
+            answers = [self.scalar(v, depth + 1) for v in value.inputs]
+            if False in answers:
+                return False
+            return True if answers and all(answers) else None
+        return None
 
     def detached(self, tensor: Tensor, name: str, node: ast.AST) -> Tensor:
         """``detach()`` and ``.data``: the same memory, no graph."""
@@ -530,6 +580,7 @@ class Tensors(Machine):
         losses = self.items(loss)[0] if isinstance(loss, (Sequence, Dict)) else (loss,)
         roots = [v for v in losses if isinstance(v, Tensor)]
         event.has_graph = self._any_grad(losses)
+        event.scalar = self.scalar(losses[0]) if len(losses) == 1 else None
         graph = self._graph(roots)
         for tensor in graph:
             if event.freed is None and not tensor.many and (tensor.saved or tensor.role == "output"):

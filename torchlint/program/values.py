@@ -368,6 +368,7 @@ class Tensor(Value):
         "saved",
         "scores",
         "shape",
+        "wraps",
     )
 
     def __init__(
@@ -408,6 +409,7 @@ class Tensor(Value):
         self.arguments = arguments
         self.saved: tuple[Tensor, ...] = ()
         self.order = 0
+        self.wraps: tuple[Value, ...] = ()  # what a new tensor was made from, numbers included
         self.many = False  # made by a comprehension: it stands for one tensor an item
 
     def __repr__(self) -> str:
