@@ -374,6 +374,36 @@ def test_an_error_that_only_follows_from_another_steps_back() -> None:
     assert "L-08" in explanation.best.answer.ids
 
 
+def test_a_warning_names_its_line() -> None:
+    explanation = explained("""\
+Epoch 0:   0%|            | 1/2239 [00:00<17:25, loss=0.795]/home/ada/train.py:31: UserWarning: Using a target size \
+(torch.Size([4])) that is different to the input size (torch.Size([4, 1])).
+  loss = F.mse_loss(model(x), y)
+/venv/lib/python3.12/site-packages/torch/x.py:9: DeprecationWarning: something else
+  warnings.warn(
+""")
+    assert "X-10" in explanation.best.answer.ids
+    assert explanation.places[0].shown == "/home/ada/train.py:31"
+    assert explanation.places[0].frame.source == "loss = F.mse_loss(model(x), y)"
+
+
+def test_anomaly_mode_names_the_line_of_the_forward() -> None:
+    explanation = explained("""\
+/venv/lib/python3.12/site-packages/torch/autograd/graph.py:8: UserWarning: Error detected in SigmoidBackward0. \
+Traceback of forward call that caused the error:
+  File "/home/ada/train.py", line 12, in <module>
+    y = torch.sigmoid(x)
+ (Triggered internally at python_anomaly_mode.cpp:122.)
+Traceback (most recent call last):
+  File "/home/ada/train.py", line 20, in <module>
+    y.sum().backward()
+RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: \
+[torch.FloatTensor [2]], which is output 0 of SigmoidBackward0, is at version 1; expected version 0 instead.
+""")
+    assert [match.answer.ids[0] for match in explanation.matches] == ["T-B3", "T-B4"]
+    assert [place.frame.row for place in explanation.places] == [20, 12]
+
+
 def test_of_two_fragments_the_longer_one_counts() -> None:
     explanation = explained("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     assert [match.answer.ids[0] for match in explanation.matches] == ["T-B2"]

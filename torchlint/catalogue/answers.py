@@ -5,7 +5,8 @@ An answer has ``fragments`` (stable pieces of its message; ``…`` stands for wh
 that prove nothing alone, and count fully when one of ``context`` is in the text too), ``symptoms`` (how people put it
 in words), and its ``cause`` tables in order of likelihood. A cause's ``when`` is a pattern over the text without white
 space: a cause that fits comes first. ``kinds`` are what a message that must be taken apart (two dtypes, two lists of
-keys) can turn out to say. ``rank`` prefers an answer to others that fit as well, or puts it behind them.
+keys) can turn out to say. ``id`` is the failure it goes by where that is not the first. ``rank`` prefers an answer to
+others that fit as well, or puts it behind them.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _answer(entry: dict[str, Any], ids: tuple[str, ...], unread: str) -> Answer:
-    named = _main_id(ids, entry["slug"])
+    named = entry.get("id") or _main_id(ids, entry["slug"])
     symptoms = entry.get("symptoms", {})
     return Answer(
         slug=entry["slug"],

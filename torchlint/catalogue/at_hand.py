@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchlint.catalogue.transcript import Frame, Transcript
+from torchlint.catalogue.transcript import Frame, Raised, Transcript
 
 if TYPE_CHECKING:
     from torchlint.config import Settings
@@ -53,10 +53,14 @@ def shown(file: Path) -> str:
         return str(file)
 
 
-def places(transcript: Transcript) -> list[Place]:
-    """The user's frames, the innermost of the last error first."""
+def places(transcript: Transcript, answered: Raised | None = None) -> list[Place]:
+    """The user's frames, the innermost first: of the error that is answered, then of the last one, and so on.
+
+    The lines that warnings name come after them all: anomaly mode prints the line of the forward pass in one.
+    """
     found: dict[tuple[str, int], Place] = {}
-    for error in reversed(transcript.errors):
+    said = [*reversed(transcript.errors), *reversed(transcript.warnings)]
+    for error in [answered, *said] if answered else said:
         for frame in reversed(error.frames):
             if is_users(frame.path):
                 found.setdefault((frame.path, frame.row), Place(frame, _file(frame)))

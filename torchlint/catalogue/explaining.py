@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchlint.catalogue import failures
-from torchlint.catalogue.answers import Answer, answers_for
+from torchlint.catalogue.answers import answers_for
 from torchlint.catalogue.at_hand import Explained, Place, explain, files_of, lines_like, places, shown
 from torchlint.catalogue.matching import GUESS, MESSAGE, WORDS, Match, match
 from torchlint.catalogue.readings import Reading, readings
-from torchlint.catalogue.transcript import Transcript, read
+from torchlint.catalogue.transcript import Raised, Transcript, read
 from torchlint.catalogue.words import match_words
 
 NAMED = "id"
@@ -53,6 +53,11 @@ class Explanation:
         return self.matches[0] if self.matches else None
 
     @property
+    def raised(self) -> Raised | None:
+        """The error or warning that is answered, else the one that ended the program."""
+        return (self.best.raised if self.best else None) or self.transcript.raised
+
+    @property
     def recognised(self) -> bool:
         """Whether this is an answer rather than a guess."""
         return self.best is not None and self.best.basis != GUESS
@@ -71,14 +76,14 @@ def of_text(text: str) -> Explanation:
     """The explanation of a message, a whole log, or a symptom in words."""
     transcript = read(text)
     matches = _matches(transcript)
-    near = places(transcript)
+    near = places(transcript, matches[0].raised if matches else None)
     if not matches:
         return Explanation(transcript, (), tuple(near), (), Explained((), False))
     best = matches[0]
     said: tuple[Said, ...] = ()
     explained = Explained((), False)
     if best.basis == MESSAGE:
-        said = _said(best.answer, transcript, near)
+        said = _said(best, transcript, near)
         explained = explain(near, best.answer.checks)
     return Explanation(transcript, tuple(matches[: MOST_OTHERS + 1]), tuple(near), said, explained)
 
@@ -99,11 +104,12 @@ def _matches(transcript: Transcript) -> list[Match]:
     return sorted(found.values(), key=lambda each: -each.score)
 
 
-def _said(answer: Answer, transcript: Transcript, near: Sequence[Place]) -> tuple[Said, ...]:
-    """The readings of the error that ended the program, or of the one before that has any."""
+def _said(best: Match, transcript: Transcript, near: Sequence[Place]) -> tuple[Said, ...]:
+    """The readings of the error that is answered, else of another one that has any."""
     files = files_of(near)
-    for text in (*(error.text for error in reversed(transcript.errors)), transcript.text):
-        found = readings(answer.slug, text)
+    errors = ([best.raised] if best.raised else []) + list(reversed(transcript.errors))
+    for text in (*(error.text for error in errors), transcript.text):
+        found = readings(best.answer.slug, text)
         if found:
             return tuple(Said(reading, _lines(reading, files)) for reading in found)
     return ()

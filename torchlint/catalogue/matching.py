@@ -13,7 +13,7 @@ from functools import cache
 
 from torchlint.catalogue import dtypes, state_dicts
 from torchlint.catalogue.answers import Answer, Cause, all_answers
-from torchlint.catalogue.transcript import Transcript
+from torchlint.catalogue.transcript import Raised, Transcript
 
 MESSAGE, WORDS, GUESS = "message", "words", "guess"
 """How an answer was found: its message stands in the text, its symptom is told, or it is merely the nearest."""
@@ -23,18 +23,20 @@ SURE = 0.6
 
 _LONGEST_GAP = 400
 _MOST_REST = 400_000
-_RAISED, _BEFORE, _REST = 1.0, 0.85, 0.7
+_MOST_WARNINGS = 40
+_RAISED, _BEFORE, _WARNED, _REST = 1.0, 0.85, 0.75, 0.7
 _FRAGMENT, _HINT_IN_CONTEXT, _HINT, _KIND = 1.0, 0.9, 0.45, 1.2
 _QUOTES = str.maketrans("", "", "'\"`\u2018\u2019\u201c\u201d\u00b4")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An answer that fits, how it was found, and how well it fits."""
+    """An answer that fits, how it was found, how well it fits, and the error or warning that it answers, if one."""
 
     answer: Answer
     basis: str
     score: float
+    raised: Raised | None = None
 
     def causes(self, text: str) -> list[Cause]:
         """Its causes, those that the text speaks for first."""
@@ -60,7 +62,8 @@ def match(transcript: Transcript) -> list[Match]:
     """The answers whose messages stand in a text, best first."""
     best: dict[str, _Found] = {}
     everything = _key(transcript.text[-_MOST_REST:])
-    for number, (weight, text) in enumerate(_segments(transcript)):
+    segments = list(_segments(transcript))
+    for number, (weight, text, _) in enumerate(segments):
         for found in _in_segment(number, weight, text, everything):
             known = best.get(found.answer.slug)
             if known is None or found.score > known.score:
@@ -73,18 +76,27 @@ def match(transcript: Transcript) -> list[Match]:
             other.segment == found.segment and other.start <= found.start and found.end <= other.end for other in kept
         ):
             kept.append(found)
-    return [Match(found.answer, MESSAGE if found.score >= SURE else GUESS, min(found.score, 1.0)) for found in kept]
+    return [
+        Match(
+            found.answer,
+            MESSAGE if found.score >= SURE else GUESS,
+            min(found.score, 1.0),
+            segments[found.segment][2],
+        )
+        for found in kept
+    ]
 
 
-def _segments(transcript: Transcript) -> Iterator[tuple[float, str]]:
-    errors = list(reversed(transcript.errors))
-    if not errors:
-        yield _RAISED, transcript.text[-_MOST_REST:]
-        return
+def _segments(transcript: Transcript) -> Iterator[tuple[float, str, Raised | None]]:
+    """The pieces of a text that are looked at, each with its weight and the error or warning that it is."""
+    errors, warnings = list(reversed(transcript.errors)), transcript.warnings[-_MOST_WARNINGS:]
     for index, error in enumerate(errors):
-        yield (_BEFORE if index else _RAISED), error.text
-    yield _REST, transcript.rest[-_MOST_REST:]
-    yield _REST, transcript.text[-_MOST_REST:]
+        yield (_BEFORE if index else _RAISED), error.text, error
+    for warning in warnings:
+        yield (_WARNED if errors else _RAISED), warning.text, warning
+    alone = not errors and not warnings
+    yield (_RAISED if alone else _REST), transcript.rest[-_MOST_REST:], None
+    yield _REST, transcript.text[-_MOST_REST:], None
 
 
 def _in_segment(number: int, weight: float, text: str, everything: str) -> Iterator[_Found]:

@@ -105,7 +105,7 @@ class Page:
     def _head(self, explanation: Explanation) -> Iterator[str]:
         best = explanation.best
         assert best is not None
-        answer, raised = best.answer, explanation.transcript.raised
+        answer, raised = best.answer, explanation.raised
         if best.basis in (GUESS, WORDS):
             yield paint(self.word("guess" if best.basis == GUESS else "words"), "yellow", self.color)
         title = paint(answer.title.said(self.language), "bold", self.color)
@@ -228,7 +228,7 @@ def _columns(text: str) -> int:
 def as_json(explanation: Explanation, page: Page) -> dict[str, Any]:
     """The explanation as values: what ``--output-format json`` prints."""
     best = explanation.best
-    raised = explanation.transcript.raised
+    raised = explanation.raised
     return {
         "recognised": explanation.recognised,
         "basis": best.basis if best else None,

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 LONGEST_MESSAGE = 60
 """Lines of a message that are read: a longer one is followed by something else."""
 
+LONGEST_LINE = 4000
+"""Characters of a line that is still looked into for frames and errors; a list of keys may be longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -44,10 +47,14 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A text taken apart. ``errors`` are in printed order: the last is the one that ended the program."""
+    """A text taken apart. ``errors`` are in printed order: the last is the one that ended the program.
+
+    ``warnings`` have one frame each, the line that Python names for them.
+    """
 
     text: str
     errors: tuple[Raised, ...]
+    warnings: tuple[Raised, ...]
     rest: str
 
     @property
@@ -62,7 +69,7 @@ def read(text: str) -> Transcript:
     for line in lines:
         reader.take(line)
     reader.end()
-    return Transcript("\n".join(lines), tuple(reader.errors), "\n".join(reader.rest))
+    return Transcript("\n".join(lines), tuple(reader.errors), tuple(reader.warnings), "\n".join(reader.rest))
 
 
 # ------------------------------------------------------------------------------------------------------- cleaning
@@ -157,7 +164,9 @@ _ERROR = re.compile(
     r"|(?:[A-Za-z_]\w*\.)+(?:Unsupported|Empty|Full))(?::\s?(?P<message>.*)|\s*)$"
 )
 _ANY_ERROR = re.compile(rf"(?P<type>{_TYPE})(?::\s(?P<message>.*)|:?\s*)$")
-_WARNING = re.compile(r"\S*:\d+: (?:[A-Za-z_.]*Warning): ")
+_WARNING = re.compile(
+    r"(?P<path>(?:[A-Za-z]:[\\/])?[\w.~/\\ -]+?\.py|<[\w -]+>):(?P<row>\d+): (?P<type>[\w.]*Warning): (?P<message>.*)$"
+)
 
 
 class _Reader:
@@ -165,39 +174,62 @@ class _Reader:
 
     def __init__(self) -> None:
         self.errors: list[Raised] = []
+        self.warnings: list[Raised] = []
         self.rest: list[str] = []
         self._frames: list[Frame] = []
         self._in_traceback = False
         self._current: Raised | None = None
+        self._warned: Frame | None = None
         self._message: list[str] = []
 
     def take(self, line: str) -> None:
+        """Take the next line."""
+        if len(line) > LONGEST_LINE:
+            (self._message if self._current else self.rest).append(line)
+        elif not (self._take_warning(line) or self._take_mark(line) or self._take_frame(line)):
+            found = self._error_at(line)
+            if found is not None:
+                self._open(found["type"], found["message"] or "")
+            elif self._current is not None and len(self._message) < LONGEST_MESSAGE:
+                self._message.append(line)
+            else:
+                self._close()
+                self.rest.append(line)
+
+    def _take_warning(self, line: str) -> bool:
+        """A line that begins a warning, or one that ends it."""
+        found = _WARNING.search(line) if "Warning: " in line else None
+        if found:
+            self._open(found["type"], found["message"])
+            self._warned = Frame(found["path"].strip(), int(found["row"]), "")
+            return True
+        return self._warned is not None and self._end_of_warning(self._warned, line)
+
+    def _take_mark(self, line: str) -> bool:
+        """A line that says that a traceback begins, or what one error has to do with the next."""
         if _START.search(line):
             self._close(before=line[: line.index("Traceback")])
             self._in_traceback, self._frames = True, []
-            return
+            return True
         if _CHAINED.search(line):
             self._close()
             self._in_traceback = False
-            return
+            return True
+        return False
+
+    def _take_frame(self, line: str) -> bool:
+        """A frame of a traceback, or the source line below one."""
         frame = _frame(line)
-        if frame is not None:
-            if self._current is None or self._has_frames_of_another(line):
-                self._close()
-                self._frames.append(frame)
-            else:
-                self._take_late(frame, line)
-            return
-        if self._current is None and self._quote(line):
-            return
-        found = self._error_at(line)
-        if found is not None:
-            self._open(found["type"], found["message"] or "")
-        elif self._current is not None and len(self._message) < LONGEST_MESSAGE and not _WARNING.match(line):
-            self._message.append(line)
-        else:
+        if frame is None:
+            return self._current is None and self._quote(line)
+        if self._current is None or self._has_frames_of_another(line):
             self._close()
-            self.rest.append(line)
+            self._frames.append(frame)
+        else:
+            # pytest's last line, or the user's code that a compiler quotes.
+            self._current.frames.append(frame)
+            self._message.append(line)
+        return True
 
     def end(self) -> None:
         self._close()
@@ -205,10 +237,8 @@ class _Reader:
     def _error_at(self, line: str) -> re.Match[str] | None:
         if self._current is not None:
             # Inside a message only a line that can be nothing else begins another error.
-            found = _ERROR.match(line)
-            return (
-                found if found and not found["indent"] and found["message"] is not None and self._after_gap() else None
-            )
+            found = _ERROR.match(line) if self._after_gap() else None
+            return found if found and not found["indent"] and found["message"] is not None else None
         found = _ERROR.match(line)
         if found is None and self._in_traceback and self._frames and line[:1].strip():
             found = _ANY_ERROR.match(line)
@@ -229,8 +259,28 @@ class _Reader:
             self._message.append(before)
         if self._current is not None:
             self._current.message = "\n".join(self._message).strip()
-            self.errors.append(self._current)
-        self._current, self._message = None, []
+            if self._warned:
+                self._current.frames.insert(0, self._warned)
+            (self.warnings if self._warned else self.errors).append(self._current)
+        self._current, self._warned, self._message = None, None, []
+
+    def _end_of_warning(self, place: Frame, line: str) -> bool:
+        """What is indented below a warning: the source line that Python quotes ends it; frames, as anomaly mode gives
+        them, belong to it. An empty line ends it too.
+        """
+        if line.strip() and not line.startswith((" ", "\t")):
+            return False
+        frames = self._current.frames if self._current else []
+        frame = _frame(line)
+        if frame:
+            frames.append(frame)
+        elif frames and line.strip():
+            last = frames[-1]
+            frames[-1] = Frame(last.path, last.row, last.function, last.source or line.strip())
+        else:
+            self._warned = Frame(place.path, place.row, "", line.strip())
+            self._close()
+        return True
 
     def _has_frames_of_another(self, line: str) -> bool:
         """A frame after a message begins the next traceback, unless the message itself quotes frames."""
@@ -238,12 +288,6 @@ class _Reader:
 
     def _current_quotes(self) -> bool:
         return any("from user code" in line or "Original Traceback" in line for line in self._message)
-
-    def _take_late(self, frame: Frame, line: str) -> None:
-        """A frame that follows the message: pytest's last line, or the user's code that a compiler quotes."""
-        assert self._current is not None
-        self._current.frames.append(frame)
-        self._message.append(line)
 
     def _quote(self, line: str) -> bool:
         """Add a quoted source line to the frame before it; an arrow also tells its row."""
@@ -264,8 +308,6 @@ class _Reader:
 
 
 def _frame(line: str) -> Frame | None:
-    if len(line) > 1000:
-        return None
     for pattern in _FRAMES:
         found = pattern.match(line)
         if found:
