@@ -1,4 +1,4 @@
-"""Bring the generated parts of README.md up to date: the demonstration's output and the table of rules.
+"""Bring the generated parts of README.md and CONTRIBUTING.md up to date: real output, real rules, real code.
 
 python scripts/update_readme.py          write
 python scripts/update_readme.py --check  say whether there is anything to write
@@ -7,16 +7,16 @@ python scripts/update_readme.py --check  say whether there is anything to write
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from torchlint.engine.registry import rules
 from torchlint.finding import RuleInfo
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+EXAMPLE = ("TL214-retain-graph-in-loop", "checks/autograd/retain_graph_in_loop.py")
 
 FAMILIES = {
     "TL0": "torchlint itself",
@@ -58,28 +58,54 @@ def _row(card: RuleInfo) -> str:
     return f"| {card.code} | {card.name} | {summary} | {card.severity} | {card.fix or ''} |"
 
 
-def updated(text: str) -> str:
-    """The README with its generated parts made anew."""
-    for name, make in (("demonstration", demonstration), ("rules", table)):
-        begin, end = f"<!-- {name}: made by scripts/update_readme.py -->", f"<!-- end of {name} -->"
-        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        made = f"{begin}\n{make()}\n{end}"
-        text, count = pattern.subn(lambda match, made=made: made, text)
-        if count != 1:
-            raise SystemExit(f"README.md has no part between {begin} and {end}")
+def fixture() -> str:
+    """The shortest program with the fault of the example rule."""
+    folder = ROOT / "fixtures" / EXAMPLE[0]
+    faulty = [file for file in sorted(folder.glob("*.py")) if f"# {EXAMPLE[0][:5]}" in file.read_text("utf-8")]
+    return _code(min(faulty, key=lambda file: len(file.read_text("utf-8"))))
+
+
+def rule() -> str:
+    """The example rule."""
+    return _code(ROOT / EXAMPLE[1])
+
+
+def _code(file: Path) -> str:
+    return f"```python\n{file.read_text('utf-8').rstrip()}\n```"
+
+
+PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"demonstration": demonstration, "rules": table},
+    "CONTRIBUTING.md": {"fixture": fixture, "rule": rule},
+}
+
+
+def updated(name: str) -> str:
+    """A document with its generated parts made anew."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for part, make in PARTS[name].items():
+        begin, end = f"<!-- {part}: made by scripts/update_readme.py -->", f"<!-- end of {part} -->"
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"{name} has no part between {begin} and {end}")
+        text = f"{before}{begin}\n{make()}\n{end}{after}"
     return text
 
 
 def main() -> int:
     """Write or check."""
-    old = README.read_text(encoding="utf-8")
-    new = updated(old)
-    if "--check" in sys.argv[1:]:
-        if new != old:
-            print("README.md is out of date: run python scripts/update_readme.py", file=sys.stderr)
-        return int(new != old)
-    README.write_text(new, encoding="utf-8")
-    return 0
+    stale = False
+    for name in PARTS:
+        new = updated(name)
+        if new == (ROOT / name).read_text(encoding="utf-8"):
+            continue
+        stale = True
+        if "--check" in sys.argv[1:]:
+            print(f"{name} is out of date: run python scripts/update_readme.py", file=sys.stderr)
+        else:
+            (ROOT / name).write_text(new, encoding="utf-8")
+    return int(stale and "--check" in sys.argv[1:])
 
 
 if __name__ == "__main__":
