@@ -201,10 +201,10 @@ class ClassInfo:
             method = method.parent
         return AttributeUse(node, scope, method)
 
-    @cached_property
+    @property
     def subclasses(self) -> list[ClassInfo]:
         """Classes of the same file that derive from this one."""
-        return [c for c in self.module.classes if c is not self and any(b is self for b in c.mro)]
+        return self.module.subclasses.get(self, [])
 
     def self_calls(self, method: FunctionInfo) -> Iterator[FunctionInfo]:
         """The methods of this class that a method calls through self or super(), each once, itself included."""

@@ -340,6 +340,16 @@ class Module:
         ]
 
     @cached_property
+    def subclasses(self) -> dict[ClassInfo, list[ClassInfo]]:
+        """For each class that others of the file derive from, those others in document order."""
+        table: dict[ClassInfo, list[ClassInfo]] = {}
+        for cls in self.classes:
+            for base in cls.ancestors():
+                if base is not cls:
+                    table.setdefault(base, []).append(cls)
+        return table
+
+    @cached_property
     def _class_of_scope(self) -> dict[Scope, ClassInfo]:
         return {c.scope: c for c in self.classes}
 

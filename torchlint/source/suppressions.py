@@ -24,6 +24,7 @@ _SKIP_FILE = re.compile(r"#\s*torchlint:\s*skip-file\b", re.IGNORECASE)
 _CODE = re.compile(r"[A-Z]+[0-9]+", re.IGNORECASE)
 _OWN_CODE = re.compile(r"TL[0-9]+")
 _FILE_WORDS = ("skip-file", "flake8", "FLAKE8", "Flake8")
+_TRIPLE_F_STRINGS = ('f"""', "f'''", 'F"""', "F'''")
 _NOQA_WORDS = ("noqa", "NOQA", "NoQA", "Noqa")
 
 
@@ -61,6 +62,7 @@ class Suppressions:
     def __init__(self, source: SourceFile) -> None:
         self._source = source
         self._has_noqa = any(word in source.text for word in _NOQA_WORDS)
+        self._has_triple_f_string: bool | None = None
         self._known_comments: _Comments | None = None
 
     @property
@@ -73,9 +75,11 @@ class Suppressions:
         """The row on which a comment about ``row`` can stand: the same, or where its string or continuation ends."""
         source = self._source
         line = source.lines[row - 1] if row <= len(source.lines) else ""
-        if not line.endswith("\\") and not _has_triple_quotes(line) and not _has_triple_f_string(source.text):
-            return row
-        return self._comments.noqa_row(row)
+        if self._has_triple_f_string is None:  # then there may be rows inside a string that a finding can stand on
+            self._has_triple_f_string = any(start in source.text for start in _TRIPLE_F_STRINGS)
+        if line.endswith("\\") or _has_triple_quotes(line) or self._has_triple_f_string:
+            return self._comments.noqa_row(row)
+        return row
 
     def suppresses(self, row: int, code: str) -> bool:
         """Whether a finding at ``row`` is suppressed; notes by which comments."""
@@ -165,11 +169,6 @@ def noqa_edits(source: SourceFile, findings: Sequence[Finding]) -> list[Edit]:
 
 def _has_triple_quotes(line: str) -> bool:
     return '"""' in line or "'''" in line
-
-
-def _has_triple_f_string(text: str) -> bool:
-    """Whether there may be rows inside a string that a finding can stand on."""
-    return any(start in text for start in ('f"""', "f'''", 'F"""', "F'''"))
 
 
 class _Comments:
