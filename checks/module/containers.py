@@ -282,7 +282,7 @@ def wrapped(found: PlainContainer, container: str) -> Fix | None:
     if found.kind == "mapping":
         if any(made.kind == "sequence" for made in found.made.items) or _is_defaultdict(found, value):
             return None
-        fit = _keys_are_names([value, *(node for _, node, _ in fills)])
+        fit = _keys_are_names([value, *(node for _, node, _ in fills)], _counters(cls))
         make = None if fit is False else safe if fit else unsafe
         return make and make(f"Use nn.{name}", _wrap(found, value, spelling.spelling), *_import(spelling))
     nested: list[ast.expr] = []
@@ -360,7 +360,22 @@ def _inner_lists(holder: ast.AST) -> Iterator[ast.expr | None]:
             yield from _inner_lists(element)
 
 
-def _keys_are_names(holders: Sequence[ast.AST]) -> bool | None:
+def _counters(cls: ClassInfo) -> set[str]:
+    """The names that count in a loop of the class, over ``range`` or as the first of ``enumerate``."""
+    counters: set[str] = set()
+    for loop in ast.walk(cls.node):
+        if isinstance(loop, (ast.For, ast.comprehension)) and isinstance(loop.iter, ast.Call):
+            function, target = loop.iter.func, loop.target
+            if isinstance(function, ast.Name) and function.id == "enumerate" and isinstance(target, ast.Tuple):
+                target = target.elts[0]
+            elif not isinstance(function, ast.Name) or function.id != "range":
+                continue
+            if isinstance(target, ast.Name):
+                counters.add(target.id)
+    return counters
+
+
+def _keys_are_names(holders: Sequence[ast.AST], counters: set[str]) -> bool | None:
     """Whether all keys are strings that nn.ModuleDict takes: no dots, no names that every module has."""
     container = module_class("torch.nn.ModuleDict")
     answers: set[bool | None] = set()
@@ -373,7 +388,7 @@ def _keys_are_names(holders: Sequence[ast.AST]) -> bool | None:
             elif isinstance(key, ast.JoinedStr):
                 answers.add(not any(isinstance(v, ast.Constant) and "." in str(v.value) for v in key.values))
             else:
-                answers.add(None)
+                answers.add(False if isinstance(key, ast.Name) and key.id in counters else None)
     return False if False in answers else None if None in answers else True
 
 
