@@ -110,30 +110,32 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_targets_of_every_kind_are_probed_in_one_run(project: Path) -> None:
+    (project / "folder").mkdir()
+    (project / "folder" / "other.py").write_text(
+        (project / "pkg" / "model.py").read_text().replace("from .parts import WIDTH", "WIDTH = 3")
+    )
     targets = [
         "net.py:Net(num_classes=5)",
         "net:build",
         "net.py:instance",
         "pkg/model.py:Inner",
         "pkg.model:Inner",
-        "pkg",
+        "folder",
     ]
     run = probe(project, "--isolated", "--select", "TP103", *targets)
     outputs = {
-        target["label"]: target["table"]["rows"][0]["output"] for target in run.record["targets"] if target["table"]
+        target["label"]: (target["table"]["rows"][0]["inputs"], target["table"]["rows"][0]["output"])
+        for target in run.record["targets"]
+        if target["table"]
     }
-    assert (
-        outputs
-        == {
-            "net.py:Net(num_classes=5)": "[2, 5]",
-            "net:build": "[2, 7]",
-            "net.py:instance": "[2, 3]",
-            "pkg/model.py:Inner": "[2, 2]",
-            "pkg.model:Inner": "[2, 2]",
-            "pkg/model.py:Inner ": "[2, 2]",
-        }
-        or len(outputs) == 5
-    )
+    assert outputs == {
+        "net.py:Net(num_classes=5)": ("[2, 3, 64, 64]", "[2, 5]"),
+        "net:build": ("[2, 3, 64, 64]", "[2, 7]"),
+        "net.py:instance": ("[2, 3, 64, 64]", "[2, 3]"),
+        "pkg/model.py:Inner": ("[2, 5]", "[2, 2]"),
+        "pkg.model:Inner": ("[2, 5]", "[2, 2]"),
+        "folder/other.py:Inner": ("[2, 3]", "[2, 2]"),
+    }
     assert run.code == 0, run.out
 
 

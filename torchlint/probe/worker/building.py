@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dis
 import importlib
 import importlib.util
 import inspect
@@ -175,8 +176,15 @@ def is_concrete_module(value: Any) -> bool:
 
 
 def _only_raises(function: Any) -> bool:
+    """Whether a method's body is nothing: it raises NotImplementedError, or is a docstring, ``pass`` or ``...``."""
     code = getattr(function, "__code__", None)
-    return code is not None and "NotImplementedError" in code.co_names and len(code.co_names) == 1
+    if code is None:
+        return False
+    if "NotImplementedError" in code.co_names and len(code.co_names) == 1:
+        return True
+    # No name, no attribute, no parameter is read: such a forward can't do anything with its input.
+    operations = {instruction.opname for instruction in dis.get_instructions(code)}
+    return not code.co_names and not any(name.startswith(("LOAD_FAST", "LOAD_DEREF")) for name in operations)
 
 
 def returns_module(value: Any) -> bool:

@@ -383,6 +383,8 @@ class _Search:
                 best = (outcome.progress, guess, outcome)
             # A fault of the model fails at one place whatever it is fed: after some corrections turn to other guesses.
             self._per_place[place] = self._per_place.get(place, 0) + 1
+            if self._per_place[place] >= 14 and self.trials.count >= 30 and outcome.progress == best[0]:
+                break
             if depth < 16 and self._per_place[place] <= 14:
                 for follow in corrections(guess, outcome, self):
                     self.add(follow, outcome.progress, depth + 1)
@@ -460,6 +462,10 @@ _FLOAT = re.compile(
     r"|expected m1 and m2 to have the same dtype, but got: long"
     r"|Found dtype Long but expected Float|expected .*Float.* but (?:got|found) .*Long|with dtype=?(?:torch\.)?int64"
 )
+_WHOLE = re.compile(
+    r"dtype:? (?:torch\.)?int64|[Ll]ong type|torch\.(?:int64|long)[^.]*\. ?Got|must be (?:an? )?(?:long|integer|int64)"
+)
+_NAMED_SHAPE = re.compile(r"[Ee]xpected (?:input )?shape:? \[([^\]]*)\]")
 _BOOL = re.compile(r"(?:only supports|expected|must be|should be)[^.]*bool", re.I)
 _BROADCAST = re.compile(
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)(?: at non-singleton dimension (\d+))?"
@@ -546,6 +552,45 @@ def _blamed(
     shapes = _layer_inputs(outcome)
     entries = [entry for entry in guess.tensors() if kind is None or kind(entry[1])]
     return sorted(entries, key=lambda entry: _full_shape(entry[1]) not in shapes)
+
+
+def _labels(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list[Guess]:
+    """A loss that wants its target as class indices: integers in the shape they have, or one dimension less."""
+    if not _WHOLE.search(message) or _INTEGER.search(message):
+        return []
+    in_range = re.search(r"range \[0, (\d+)", message)
+    high = int(in_range[1]) if in_range else 2
+    floats = [(name, spec) for name, spec in guess.tensors() if not spec.is_integer]
+    found = []
+    for name, spec in sorted(floats, key=lambda entry: not re.search(r"label|target|gt|true", entry[0])):
+        for shape in dict.fromkeys((spec.shape, spec.shape[1:])):
+            found.append(
+                guess.with_spec(name, TensorSpec(shape, "int64", spec.batch_dim, 0, high), "class indices are wanted")
+            )
+    return found[:4]
+
+
+def _named_shape(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list[Guess]:
+    """A message that spells the shape it wants: ``Expected shape: ['B', '2', 'H', 'W']``."""
+    match = _NAMED_SHAPE.search(message)
+    if not match:
+        return []
+    parts = [part.strip(" '\"") for part in match[1].split(",") if part.strip(" '\"")]
+    actual = re.search(r"(?:[Aa]ctual|[Gg]ot)[^\[]*\[([\d, ]*)\]", message)
+    seen = tuple(int(part) for part in actual[1].split(",") if part.strip()) if actual else ()
+    if not parts or "*" in parts:
+        return []
+    (wanted, *_) = evidence.from_pattern(" ".join(parts) + " ->", search.hints, f"the message asks for {match[0]}")
+    assert isinstance(wanted.spec, TensorSpec)
+    # Where the first dimension isn't the batch, points or lines are counted there; few are wanted rarely.
+    found = []
+    for name, spec in sorted(guess.tensors(), key=lambda entry: _full_shape(entry[1]) != seen):
+        if seen and _full_shape(spec) != seen:
+            continue
+        for batch_dim in dict.fromkeys((wanted.spec.batch_dim, 0 if parts[0] == "N" else wanted.spec.batch_dim)):
+            shape = wanted.spec.shape if batch_dim == wanted.spec.batch_dim else wanted.spec.shape[1:]
+            found.append(guess.with_spec(name, replace(spec, shape=shape, batch_dim=batch_dim), wanted.why))
+    return found
 
 
 def _to_integer(guess: Guess, outcome: Outcome, message: str, search: _Search) -> list[Guess]:
@@ -1144,6 +1189,8 @@ def _where(outcome: Outcome) -> str:
 
 _RULES: tuple[Callable[[Guess, Outcome, str, _Search], list[Guess]], ...] = (
     _to_integer,
+    _named_shape,
+    _labels,
     _to_float,
     _conv_channels,
     _features,
