@@ -412,10 +412,7 @@ def _keys(holder: ast.AST) -> Iterator[ast.expr | None]:
 
 def _wrap(found: PlainContainer, node: ast.expr, spelling: str) -> Edits | None:
     source = found.cls.module.source
-    segment = source.segment(node)
-    empty = segment in ("[]", "()", "{}") or (isinstance(node, ast.Call) and not node.args and not node.keywords)
-    if empty:
+    holds = [*getattr(node, "elts", ()), *getattr(node, "keys", ()), *getattr(node, "args", ())]
+    if isinstance(node, (ast.List, ast.Tuple, ast.Dict, ast.Call)) and not holds and not getattr(node, "keywords", ()):
         return replace(source, node, f"{spelling}()")
-    if isinstance(node, ast.Tuple) and not segment.startswith("("):
-        return surround(source, node, f"{spelling}((", "))")
     return surround(source, node, f"{spelling}(", ")")

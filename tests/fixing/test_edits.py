@@ -79,6 +79,7 @@ def test_an_attribute_spelt_in_another_unicode_form_is_left_alone() -> None:
         ("y = 1\n", "1", "y = (1).detach()\n"),
         ("y = (a, b)\n", "(a, b)", "y = (a, b).detach()\n"),
         ("y = a, b\n", "a, b", "y = (a, b).detach()\n"),
+        ("y = (a), (b)\n", "(a), (b)", "y = ((a), (b)).detach()\n"),
         ("y = [a]\n", "[a]", "y = [a].detach()\n"),
         ("y = f(i for i in x)\n", "(i for i in x)", "y = f((i for i in x).detach())\n"),
         ("y = (i for i in x)\n", "(i for i in x)", "y = (i for i in x).detach()\n"),
@@ -98,6 +99,11 @@ def test_a_method_call_behind_an_expression_gets_the_parentheses_it_needs(text: 
         ("y = f(x)\n", "x", "y = f(sqrt(x))\n"),
         ("y = f(i for i in x)\n", "(i for i in x)", "y = f(sqrt((i for i in x)))\n"),
         ("y = (i for i in x)\n", "(i for i in x)", "y = sqrt((i for i in x))\n"),
+        ("y = a, b\n", "a, b", "y = sqrt((a, b))\n"),
+        ("y = (a), (b)\n", "(a), (b)", "y = sqrt(((a), (b)))\n"),
+        ("y = (a, b)\n", "(a, b)", "y = sqrt((a, b))\n"),
+        ("y = (\n  (a), b)\n", "(\n  (a), b)", "y = sqrt((\n  (a), b))\n"),
+        ("y = ()\n", "()", "y = sqrt(())\n"),
     ],
 )
 def test_an_expression_is_put_into_a_call(text: str, at: str, expected: str) -> None:

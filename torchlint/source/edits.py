@@ -141,10 +141,12 @@ def insert_text(position: Position, text: str) -> Edits:
 
 
 def surround(source: SourceFile, node: ast.expr, before: str, behind: str) -> Edits | None:
-    """Put text around an expression: ``x`` -> ``torch.sqrt(x)``."""
+    """Put text around an expression: ``x`` -> ``torch.sqrt(x)``; a tuple or generator remains one."""
     if _misplaced(source, node):
         return None
     start, end = source.span(node)
+    if isinstance(node, ast.Tuple) and node.elts and not _in_parentheses(source, node):
+        before, behind = f"{before}(", f"){behind}"
     if _holds_the_calls_parentheses(source, node):
         return (*insert_text(after(start), f"{before}("), *insert_text(after(end, -1), f"){behind}"))
     return (*insert_text(start, before), *insert_text(end, behind))
@@ -163,6 +165,8 @@ def append(source: SourceFile, node: ast.expr, text: str) -> Edits | None:
     grouped = _group_around(source, node)
     if grouped is not None:
         return insert_text(grouped, text)
+    if isinstance(node, ast.Tuple):
+        return surround(source, node, "", text)
     return surround(source, node, "(", f"){text}")
 
 
@@ -191,8 +195,10 @@ def _callable_before(text: str) -> bool:
 
 def _is_bracketed(source: SourceFile, node: ast.expr) -> bool:
     """Whether an expression's own brackets make it one that a dot can follow."""
-    if isinstance(node, (ast.GeneratorExp, ast.Tuple)):
-        return source.segment(node).startswith("(") and not _holds_the_calls_parentheses(source, node)
+    if isinstance(node, ast.Tuple):
+        return not node.elts or _in_parentheses(source, node)
+    if isinstance(node, ast.GeneratorExp):
+        return not _holds_the_calls_parentheses(source, node)
     return isinstance(node, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp))
 
 
