@@ -49,6 +49,7 @@ def _split(arguments: list[str]) -> tuple[str, list[str]]:
 def _run(command: str, arguments: list[str]) -> int:
     import argparse
     import importlib
+    from functools import partial
 
     from torchlint.config import ConfigError
 
@@ -62,7 +63,8 @@ def _run(command: str, arguments: list[str]) -> int:
         parser = argparse.ArgumentParser(
             prog=f"torchlint {command}",
             description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            # Asked for the terminal's width, argparse would import all of shutil on every start.
+            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=100, max_help_position=32),
             allow_abbrev=False,
         )
         module.add_arguments(parser)
