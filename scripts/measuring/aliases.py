@@ -116,9 +116,11 @@ def alias_table() -> dict[str, str]:
         member = members[key]
         canonical = min(names, key=lambda path: preference(path, member))
         if isinstance(member, (type, types.FunctionType)):
-            # The private home (torch._tensor.Tensor) is what tracebacks and `reveal_type` show.
+            # The private home (torch._tensor.Tensor) is what tracebacks and `reveal_type` show; a wrapper names its
+            # wrapped function's, which is another's.
             home = f"{member.__module__}.{member.__qualname__}"
-            if home.startswith("torch.") and not home.startswith("torch._C") and "<" not in home and home not in names:
+            private = home.startswith("torch._C") or not home.startswith("torch.")
+            if not private and getattr(sys.modules[member.__module__], member.__qualname__, None) is member:
                 names.append(home)
-        table |= {name: canonical for name in names if name != canonical}
+        table |= {name: canonical for name in dict.fromkeys(names) if name != canonical}
     return table

@@ -329,6 +329,8 @@ def constructor(cls: type[nn.Module]) -> list[inspect.Parameter]:
     if cls.__init__ is nn.Module.__init__:
         return []
     parameters = parameters_of(cls.__init__, skip_self=True)
+    if cls is nn.NLLLoss2d:
+        parameters = parameters_of(nn.NLLLoss.__init__, skip_self=True)
     if issubclass(cls, nn.RNNBase) and cls in (nn.RNN, nn.LSTM, nn.GRU):
         # They are written (*args, **kwargs); the documentation gives RNNBase's without mode, and RNN's nonlinearity
         # after num_layers.

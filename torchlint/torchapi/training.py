@@ -543,7 +543,6 @@ PROCESS_STARTERS = frozenset(
         "torch.multiprocessing.Process",
         "torch.multiprocessing.spawn",
         "torch.multiprocessing.start_processes",
-        "torch.multiprocessing.spawn.spawn",
         "torch_xla.distributed.xla_multiprocessing.spawn",
     }
 )
@@ -553,6 +552,7 @@ LOADERS = frozenset({"torch.load"})
 SEEDERS = frozenset(
     {
         "torch.manual_seed",
+        "torch.random.manual_seed",
         "torch.cuda.manual_seed",
         "torch.cuda.manual_seed_all",
         "torch.seed",
