@@ -6,7 +6,7 @@ import pytest
 
 from torchlint.finding import Edit
 from torchlint.source.file import SourceFile, source_from_text
-from torchlint.source.suppressions import Suppressions, skips_file
+from torchlint.source.suppressions import Suppressions
 
 KNOWN = ("TL101", "TL103", "TL208", "XY900")
 
@@ -103,7 +103,7 @@ def test_where_a_line_cannot_end_in_a_comment_the_next_possible_one_counts(text:
     ],
 )
 def test_whole_files_can_be_left_alone(text: str, skipped: bool) -> None:
-    assert skips_file(source_from_text(text)) is skipped
+    assert Suppressions(source_from_text(text)).skips_file is skipped
 
 
 def test_a_file_can_silence_single_codes() -> None:

@@ -17,7 +17,7 @@ from torchlint.finding import Applicability, Finding, Fix, Position
 from torchlint.program.project import Project
 from torchlint.selection import ignored_codes, selected_codes
 from torchlint.source.file import SourceFile, UnreadableSource, read_source, source_from_bytes, source_from_text
-from torchlint.source.suppressions import Suppressions, skips_file, text_row
+from torchlint.source.suppressions import Suppressions, text_row
 
 if TYPE_CHECKING:
     from torchlint.config import Settings
@@ -62,7 +62,8 @@ class Linter:
     def lint(self, source: SourceFile) -> list[Finding]:
         """The findings of one file in report order; ``module`` is then what the program layer made of it, if it did."""
         self.module = None
-        if skips_file(source):
+        suppressions = Suppressions(source)
+        if suppressions.skips_file:
             return []
         active = self._active(source.path or source.filename)
         module = self.project.module(source)
@@ -80,7 +81,7 @@ class Linter:
         for code, failure in failures.items():
             findings += self._tell(active, CHECK_FAILED, *_check_failure(source, code, failure))
         if self.noqa:
-            return self._after_suppressions(source, findings, active - failures.keys())
+            return self._after_suppressions(source, suppressions, findings, active - failures.keys())
         findings.sort(key=lambda finding: finding.sort_key)
         return findings
 
@@ -142,9 +143,10 @@ class Linter:
             )
         ]
 
-    def _after_suppressions(self, source: SourceFile, findings: list[Finding], judged: frozenset[str]) -> list[Finding]:
+    def _after_suppressions(
+        self, source: SourceFile, suppressions: Suppressions, findings: list[Finding], judged: frozenset[str]
+    ) -> list[Finding]:
         """The findings that no comment suppresses, each with its noqa_row, and TL002 for comments in vain."""
-        suppressions = Suppressions(source)
         kept = []
         for finding in findings:
             row = text_row(source, finding)
@@ -165,7 +167,7 @@ class Linter:
 
 def make_project(settings: Settings, read: Callable[[str], SourceFile] = read_source) -> Project:
     """The project of a configuration, as far as linting reads it."""
-    return Project(settings.src, read)
+    return Project(settings.src, read, target_torch=settings.target_torch)
 
 
 def lint_source_file(source: SourceFile, project: Project, settings: Settings, *, noqa: bool = True) -> list[Finding]:

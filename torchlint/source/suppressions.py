@@ -23,9 +23,7 @@ _FILE_NOQA = re.compile(rf"#\s*flake8[:=]\s*noqa(?P<listed>\s*:\s*(?P<codes>{_CO
 _SKIP_FILE = re.compile(r"#\s*torchlint:\s*skip-file\b", re.IGNORECASE)
 _CODE = re.compile(r"[A-Z]+[0-9]+", re.IGNORECASE)
 _OWN_CODE = re.compile(r"TL[0-9]+")
-_FILE_WORDS = ("skip-file", "flake8", "FLAKE8", "Flake8")
 _TRIPLE_F_STRINGS = ('f"""', "f'''", 'F"""', "F'''")
-_NOQA_WORDS = ("noqa", "NOQA", "NoQA", "Noqa")
 
 
 @dataclass(slots=True)
@@ -48,20 +46,14 @@ class Directive:
         return not self.codes or code.startswith(self.codes)
 
 
-def skips_file(source: SourceFile) -> bool:
-    """Whether a comment says that the whole file is to be left alone."""
-    text = source.text
-    if not any(word in text for word in _FILE_WORDS):
-        return False
-    return _Comments(source).skips_file
-
-
 class Suppressions:
     """The noqa comments of one file, and which of them were needed. All rows are rows of the source's text."""
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
-        self._has_noqa = any(word in source.text for word in _NOQA_WORDS)
+        lowered = source.text.lower()
+        self._has_noqa = "noqa" in lowered
+        self._may_skip_file = "skip-file" in lowered or (self._has_noqa and "flake8" in lowered)
         self._has_triple_f_string: bool | None = None
         self._known_comments: _Comments | None = None
 
@@ -70,6 +62,11 @@ class Suppressions:
         if self._known_comments is None:
             self._known_comments = _Comments(self._source)
         return self._known_comments
+
+    @property
+    def skips_file(self) -> bool:
+        """Whether a comment says that the whole file is to be left alone."""
+        return self._may_skip_file and self._comments.skips_file
 
     def noqa_row(self, row: int) -> int:
         """The row on which a comment about ``row`` can stand: the same, or where its string or continuation ends."""
