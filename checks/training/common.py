@@ -13,6 +13,7 @@ from torchlint.check import (
     OptimizerStep,
     Parameters,
     Symbol,
+    Tensor,
     Trace,
     UnknownCall,
     Value,
@@ -30,6 +31,13 @@ def spelled(node: ast.AST | None) -> str:
     """The user's own words for an expression, shortened."""
     text = ast.unparse(node) if isinstance(node, ast.expr) else ""
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def receiver(node: ast.AST, otherwise: str) -> str:
+    """How the object is spelt whose method is called, or a word for it."""
+    return (
+        spelled(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else otherwise
+    )
 
 
 def steps_an_optimizer(step: OptimizerStep) -> bool:
@@ -108,3 +116,14 @@ def _is_test(block: Block) -> bool:
     """Whether a function is a test of the code, as pytest collects them, rather than of a model."""
     stem = block.frame.module.name.rpartition(".")[2]
     return block.frame.name.startswith("test_") and (stem.startswith("test_") or stem.endswith("_test"))
+
+
+def origin_of_scores(tensor: Tensor) -> int:
+    """The line that made a tensor's numbers what they are (a softmax, a last layer); 0 where that isn't seen."""
+    made = tensor
+    for _ in range(20):
+        parent = made.inputs[0] if made.inputs else None
+        if not isinstance(parent, Tensor) or parent.scores != tensor.scores:
+            break
+        made = parent
+    return getattr(made.node, "lineno", 0)
