@@ -31,8 +31,8 @@ class AmpMisuse(Check):
 
     ## Why
 
-    In float16 small gradients become 0. A `GradScaler` multiplies the loss before backward, and steps the optimizer with
-    the gradients divided again: `scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()` go together.
+    In float16 small gradients become 0. A `GradScaler` multiplies the loss before backward and steps the optimizer
+    with the gradients divided again: `scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()` go together.
 
     ## Bad
 
@@ -123,8 +123,6 @@ def _contexts(backward: Backward) -> list[object]:
 
 
 def _is_off(context: Context) -> bool:
-    return (
-        context.enabled is not True
-        or (isinstance(context.dtype, (Const, External))
-        and "bfloat16" in repr(context.dtype))
+    return context.enabled is not True or (
+        isinstance(context.dtype, (Const, External)) and "bfloat16" in repr(context.dtype)
     )

@@ -6,8 +6,10 @@ import ast
 import re
 
 from torchlint.check import (
+    Backward,
     Block,
     Event,
+    ModuleCall,
     Object,
     Optimizer,
     OptimizerStep,
@@ -107,9 +109,25 @@ def evaluation(event: Event) -> Block | None:
                 spoken = ast.unparse(block.node.iter)
                 if any(EVALUATION_NAME.search(word) for word in re.findall(r"\w+", spoken.lower())):
                     return block
-        elif EVALUATION_NAME.search(block.frame.name.lower()) and not _is_test(block):
+        elif EVALUATION_NAME.search(block.frame.name.lower()) and not _is_test(block) and not _is_of_module(block):
             return block
     return None
+
+
+def _is_of_module(block: Block) -> bool:
+    """Whether a function is a module's own method: what it computes may be trained on, and its mode is its user's."""
+    owner = block.frame.owner
+    return owner is not None and owner.is_module is not False
+
+
+def is_backwarded(call: ModuleCall, trace: Trace) -> bool:
+    """Whether a result is part of what a backward in the same trace runs through."""
+    results = {call.result} if isinstance(call.result, Tensor) else set()
+    return any(
+        not results.isdisjoint(backward.loss.ancestry())
+        for backward in trace.root.events(Backward)
+        if isinstance(backward.loss, Tensor)
+    )
 
 
 def _is_test(block: Block) -> bool:

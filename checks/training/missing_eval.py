@@ -20,7 +20,7 @@ from torchlint.check import (
 )
 from torchlint.source.edits import insert_first, insert_statement_before, unsafe
 
-from .common import evaluation, spelled
+from .common import evaluation, is_backwarded, spelled
 
 
 class MissingEval(Check):
@@ -68,7 +68,7 @@ class MissingEval(Check):
             if call.inner or call.module is not report.module or not call.likely or call.mode == "eval":
                 continue
             where = evaluation(call)
-            if where is None or call.target in told or not _in_training_mode(call, trace):
+            if where is None or is_backwarded(call, trace) or call.target in told or not _in_training_mode(call, trace):
                 continue
             if _takes_gradients(where) or _deliberate(call):
                 continue

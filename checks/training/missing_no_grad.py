@@ -19,7 +19,7 @@ from torchlint.check import (
 )
 from torchlint.source.edits import name_for, safe, wrap_statements
 
-from .common import evaluation, spelled
+from .common import evaluation, is_backwarded, spelled
 
 
 class MissingNoGrad(Check):
@@ -62,7 +62,7 @@ class MissingNoGrad(Check):
             if call.inner or call.grad is False or call.module is not report.module or not call.likely:
                 continue
             where = evaluation(call)
-            if where is None or where.node in told or _uses_gradients(where):
+            if where is None or is_backwarded(call, trace) or where.node in told or _uses_gradients(where):
                 continue
             evaluated = call.mode == "eval" or any(change.mode == "eval" for change in where.events(ModeChange))
             if call.grad is None and not evaluated:
