@@ -32,7 +32,8 @@ class AmpMisuse(Check):
     ## Why
 
     In float16 small gradients become 0. A `GradScaler` multiplies the loss before backward and steps the optimizer
-    with the gradients divided again: `scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()` go together.
+    with the gradients divided again: `scaler.scale(loss).backward()`, `scaler.step(optimizer)` and `scaler.update()`
+    go together.
 
     ## Bad
 

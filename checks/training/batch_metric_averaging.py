@@ -14,8 +14,8 @@ class BatchMetricAveraging(Check):
 
     ## Why
 
-    The mean of means is the mean only where all batches have one size. Weigh by `len(batch)` and divide by the number of
-    samples, or use `drop_last=True`.
+    The mean of means is the mean only where all batches have one size. Weigh by `len(batch)` and divide by the number
+    of samples, or use `drop_last=True`.
 
     ## Bad
 

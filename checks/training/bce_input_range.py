@@ -48,12 +48,12 @@ class BceInputRange(Check):
         if loss.name in ON_PROBABILITIES and given.scores in ("logits", "log_probabilities", "log_sigmoid"):
             report(
                 loss.node,
-                f"`{spelled(loss.node)}` wants probabilities, and gets the raw scores of line {made}: it raises as soon "
-                "as one is outside 0 to 1; use BCEWithLogitsLoss, or apply a sigmoid",
+                f"`{spelled(loss.node)}` wants probabilities, and gets the raw scores of line {made}: it raises as "
+                "soon as one is outside 0 to 1; use BCEWithLogitsLoss, or apply a sigmoid",
             )
         elif loss.name in ON_LOGITS and given.scores in ("sigmoid", "probabilities"):
             report(
                 loss.node,
-                f"`{spelled(loss.node)}` applies the sigmoid itself, and its input has been through one in line {made}: "
-                "give it the raw scores",
+                f"`{spelled(loss.node)}` applies the sigmoid itself, and its input has been through one in line {made}"
+                ": give it the raw scores",
             )

@@ -79,7 +79,7 @@ class MissingStepOrBackward(Check):
                 if losses and not any(trace.root.events(Backward)):
                     report(
                         zero.node,
-                        f"`{name}.step()` has no gradients to apply: nothing in this loop calls `backward()` on the loss",
+                        f"`{name}.step()` has no gradients to apply: nothing in this loop calls `backward()`",
                     )
 
 

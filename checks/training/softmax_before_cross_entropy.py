@@ -22,8 +22,8 @@ class SoftmaxBeforeCrossEntropy(Check):
 
     ## Why
 
-    `cross_entropy` applies `log_softmax` itself and wants raw scores. Applied to probabilities, whose differences are at
-    most 1, it can't get far below its starting value.
+    `cross_entropy` applies `log_softmax` itself and wants raw scores. Applied to probabilities, whose differences are
+    at most 1, it can't get far below its starting value.
 
     ## Bad
 

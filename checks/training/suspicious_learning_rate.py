@@ -67,7 +67,7 @@ def _wrong_rate(family: str, rate: float, scheduled: bool) -> str:
     if rate == 0:
         return "a learning rate of 0 trains nothing"
     if family in ADAM and rate >= 1:
-        return f"with a learning rate of {rate} {family} moves each weight by about that much a step, and the loss blows up"
+        return f"with a learning rate of {rate} {family} moves each weight that far a step, and the loss blows up"
     if family == "SGD" and rate >= 5:
         return f"with a learning rate of {rate} SGD blows up"
     return ""

@@ -22,7 +22,7 @@ from .common import concerns, spelled, steps_an_optimizer
 
 
 class WrongStepOrder(Check):
-    """Gradients are cleared between `backward()` and `step()`, or the step comes before the backward: nothing is learned.
+    """Gradients are cleared between `backward()` and `step()`, or the step comes before the backward: nothing learns.
 
     Nothing raises; the step is taken with no gradients, or with those of the batch before.
 
