@@ -151,7 +151,7 @@ def summary(result: TargetResult, verbose: bool) -> Iterator[str]:
     built = result.built
     yield f"{result.label}" + (f"  {built['model']}, {count(built['parameters'])} parameters" if built else "")
     if built and built["fake"]:
-        yield "  too large to be built here: shapes, gradients' paths and memory are worked out on fake tensors"
+        yield "  too large to be built and run here: shapes, gradients' paths and memory are worked out on fake tensors"
     if built:
         said = result.checks.get("TP102", {}).get("reason")
         if said:

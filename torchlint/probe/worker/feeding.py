@@ -13,10 +13,10 @@ from torch import nn
 from . import evidence
 from .building import Broken, Builder, Built, Target, import_target, resolve
 from .diagnosis import diagnose, is_shape_error, mismatch
-from .inference import BATCH, Found, Guess, Outcome, Trials, infer, run_model, shown
+from .inference import BATCH, Found, Guess, Outcome, Trials, infer, needs_values, run_model, shown
 from .registry import Problem
 from .sites import definition_site, error_site
-from .specs import Spec, from_json
+from .specs import Spec, TensorSpec, from_json
 from .subject import Feed, Options, Subject
 from .values import tensors
 
@@ -183,7 +183,7 @@ def _no_input(
     site = definition_site(type(model).forward) or definition_site(type(model)) or definition_site(built.made_by)
     if problem.site is None:
         problem.site = site
-    if is_fault(outcome, model) or (told and options.inputs):
+    if is_fault(outcome, model, found.guess) or (told and options.inputs):
         problem.details.append(f"with {shown(found.guess)} and {found.trials - 1} other inputs that were tried")
         return NoInput(problem, "forward fails", found)
     ask = _ask(model, found)
@@ -201,7 +201,7 @@ def _ask(model: nn.Module, found: Found) -> str:
     return f"tell it with {flags}"
 
 
-def is_fault(outcome: Outcome, model: nn.Module) -> bool:
+def is_fault(outcome: Outcome, model: nn.Module, guess: Guess) -> bool:
     """Whether a failed forward proves a fault of the model, rather than that it wants other inputs.
 
     It does where the exception isn't about inputs at all, or where layers with weights had already taken the input
@@ -210,6 +210,8 @@ def is_fault(outcome: Outcome, model: nn.Module) -> bool:
     error = outcome.error
     if is_out_of_memory(error):
         return True
+    if needs_values(error):
+        return False
     if isinstance(error, (NameError, SystemExit, EOFError, ImportError, NotImplementedError)):
         return True
     if isinstance(error, AttributeError):
@@ -217,8 +219,13 @@ def is_fault(outcome: Outcome, model: nn.Module) -> bool:
     calls = outcome.layers.calls
     done = sum(1 for call in calls if call.finished and any(True for _ in call.module.parameters(recurse=False)))
     failed = outcome.layers.failed
+    # Sizes that were guessed as plain numbers may be what disagrees with the tensors.
+    if any(not isinstance(spec, TensorSpec) for _, spec in guess.specs):
+        return False
     if failed is not None and done and mismatch(failed) is not None:
         return True
+    if len(guess.specs) > 2:
+        return False
     if isinstance(error, (RuntimeError, ValueError, IndexError, TypeError)) and done:
         return is_shape_error(error) or isinstance(error, (RuntimeError, TypeError))
     return isinstance(error, RuntimeError) and not is_shape_error(error)

@@ -126,12 +126,31 @@ class Trials:
         args, kwargs = arguments(guess, keywords, lambda spec: make(spec, batch, generator))
         if not self.on_fake:
             return run_model(self.model, args, kwargs)
+        outcome = self._run_fake(args, kwargs)
+        if self._twins and needs_values(outcome.error):
+            # What forward reads has to be there: from here on the trials are real.
+            self.on_fake = False
+            return run_model(self.model, args, kwargs)
+        return outcome
+
+    def _run_fake(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         mode = self._fake_mode
         args, kwargs = map_tensors((args, kwargs), lambda tensor: fake_like(tensor, mode))
         with mode:
             if not self._twins:
                 return run_model(self.model, args, kwargs)
             return run_model(_Swapped(self.model, self._twins), args, kwargs)
+
+
+_NEEDS_VALUES = re.compile(
+    r"DataDependentOutput|DynamicOutputShape|UnsupportedFakeTensor|UnsupportedOperator|DataDependentSymNode"
+    r"|not supported for tensor subclasses|Cannot access data pointer|data pointer of|item\(\) (?:on|cannot)"
+)
+
+
+def needs_values(error: BaseException | None) -> bool:
+    """Whether a run failed because fake tensors have no values, which says nothing about the model."""
+    return error is not None and bool(_NEEDS_VALUES.search(f"{type(error).__name__}: {error}"))
 
 
 class _Swapped(nn.Module):

@@ -134,6 +134,10 @@ class Session:
     # ---- one model
 
     def _probe(self, target: Target, options: Options, module: types.ModuleType | None = None) -> None:
+        if not _has_device(options.device):
+            self._tell(target.label, "TP103", "error", [], f"there is no device {options.device!r} here")
+            self._finish(target)
+            return
         if module is None:
             with self._step(target.label, "TP101", "importing"):
                 module = self._import(target)
@@ -270,6 +274,14 @@ class Session:
             if code == "TP103" and not blocked:
                 with contextlib.suppress(Exception):
                     self.channel.send("table", target=label, **layer_table(subject))
+
+
+def _has_device(name: str) -> bool:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        return False
+    return True
 
 
 def _unreported(subject: Subject, code: str, problems: list[Problem]) -> tuple[list[Problem], str]:
