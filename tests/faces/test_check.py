@@ -82,6 +82,12 @@ def test_an_unknown_path_is_told_and_the_others_are_checked(torchlint: Torchlint
     assert "vain.py:3:21: TL002" in ran.out
 
 
+def test_a_folder_without_programs_is_told(torchlint: Torchlint) -> None:
+    Path("empty").mkdir()
+    ran = torchlint("empty")
+    assert (ran.code, ran.err) == (0, "torchlint: there are no Python files or notebooks under the given paths\n")
+
+
 def test_a_syntax_error_is_a_finding_and_the_others_are_checked(torchlint: Torchlint) -> None:
     Path("broken.py").write_text(BROKEN)
     ran = torchlint("--output-format", "concise")
@@ -150,6 +156,7 @@ def test_standard_input_is_checked_under_the_name_it_is_given() -> None:
     assert ran.code == 1
     assert ran.out.startswith("sub/new.py:3:21: TL002")
     assert process(["-", "-q"], IN_VAIN.encode()).out.splitlines()[1] == " --> -:3:21"
+    assert json.loads(process(["-", "--output-format", "json"], IN_VAIN.encode()).out)[0]["filename"] == "-"
     assert process(["-"], b"\xff\xfe torch").code == 1
     assert process(["-", "clean.py"], b"").code == 2
 

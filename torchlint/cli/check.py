@@ -57,6 +57,8 @@ def _check_files(paths: list[str], args: argparse.Namespace, configuration: Conf
     with ProgressBar(quiet=args.quiet) as progress:
         options = RunOptions(jobs=args.jobs, cache=not args.no_cache, shard=args.shard, progress=progress, tidy=False)
         result = run(paths, configuration.settings_for, options)
+    if not result.files and not result.problems and not args.quiet and args.shard is None:
+        print("torchlint: there are no Python files or notebooks under the given paths", file=sys.stderr)
     outcome = Outcome(_new(result.findings, settings), result.files_checked, result.problems)
     if args.write_baseline:
         from torchlint.engine.baseline import write_baseline
@@ -190,7 +192,7 @@ def _show_files(paths: list[str], configuration: Configuration) -> int:
 
 
 def _fixing(args: argparse.Namespace, settings: Settings) -> bool:
-    return bool(settings.fix or settings.fix_only or args.diff) and args.fix is not False
+    return bool(args.diff or settings.fix or settings.fix_only)
 
 
 def _finish(outcome: Outcome, args: argparse.Namespace, settings: Settings) -> int:

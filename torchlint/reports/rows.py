@@ -19,7 +19,7 @@ def row(finding: Finding) -> dict[str, Any]:
         "code": finding.code,
         "end_location": location(finding.end_location),
         "failure": finding.failure or None,
-        "filename": str(Path(finding.filename).absolute()),
+        "filename": finding.filename if finding.filename == "-" else str(Path(finding.filename).absolute()),
         "fix": None
         if fix is None
         else {
