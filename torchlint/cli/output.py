@@ -74,7 +74,7 @@ def _report(outcome: Outcome, args: argparse.Namespace, settings: Settings, colo
         closing=closing,
     )
     findings = () if settings.fix_only else outcome.findings
-    if settings.show_fixes and fixing and (closing is None or closing == ""):
+    if settings.show_fixes and fixing and not closing:
         _list_fixes(outcome)
     if args.statistics:
         from torchlint.reports import statistics
