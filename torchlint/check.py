@@ -299,7 +299,8 @@ class Runner:
         traces = trace_module(module)
         handlers = {kind: self._handlers[kind] for kind in self._event_kinds if file.wants(self._handlers[kind])}
         for trace in traces:
-            for event in trace.root.events(again=True):
+            events: Iterator[Event] = trace.root.events(again=True)
+            for event in events:
                 found = handlers.get(type(event))
                 if found is not None and event.frame.module is module:
                     file.tell(found, event)

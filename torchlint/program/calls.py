@@ -368,7 +368,7 @@ class Caller(Library):
             self.set_items(made, [(Const(k), v) for k, v in left.items()], extra is None)
             self.state.set(frame, signature.kwarg.arg, made)
 
-    def _default(self, default: Any, parameter: ast.arg, frame: Frame) -> Value:  # type: ignore[override]
+    def _default(self, default: ast.expr | None, parameter: ast.arg, frame: Frame) -> Value:
         if default is None:
             return self.argument_symbol(parameter, frame)
         if isinstance(default, ast.Constant):
@@ -527,7 +527,7 @@ class Caller(Library):
         if isinstance(value, Parameters):
             return self.parameter_element(value, node)
         if isinstance(value, Sequence):
-            items, exact = self.items(value)
+            items, _ = self.items(value)
             if not items:
                 return Symbol("", "element", value, node)
             joined = items[0]

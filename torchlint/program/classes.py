@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Union
+from typing import Union
 
 from torchlint.program.index import Scope
 from torchlint.program.module import FunctionInfo, Module
@@ -13,8 +13,6 @@ from torchlint.program.module import FunctionInfo, Module
 MODULE = "torch.nn.Module"
 FUNCTION = "torch.autograd.Function"
 DATASET = "torch.utils.data.Dataset"
-
-_ASKED: Any = object()
 
 Base = Union["ClassInfo", str, None]
 """A class whose source is at hand, the canonical name of one whose source isn't, or None: can't be told."""
@@ -105,12 +103,11 @@ class ClassInfo:
 
     def derives(self, qualname: str) -> bool | None:
         """Whether the class derives from ``qualname``; None where a base that can't be told may."""
-        known = self._derives.get(qualname, _ASKED)
-        if known is _ASKED:
+        if qualname not in self._derives:
             self._derives[qualname] = False  # a class that derives from itself
             answers = {self._base_derives(base, qualname) for base in self.node.bases}
-            known = self._derives[qualname] = True if True in answers else None if None in answers else False
-        return known
+            self._derives[qualname] = True if True in answers else None if None in answers else False
+        return self._derives[qualname]
 
     def _base_derives(self, node: ast.expr, qualname: str) -> bool | None:
         node = node.value if isinstance(node, ast.Subscript) else node

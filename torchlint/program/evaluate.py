@@ -282,7 +282,9 @@ class Evaluator(Caller):
             result = compute(a, b)
         except Exception:
             return Symbol(node=node)
-        if isinstance(result, int) and abs(result) > _NUMBER_LIMIT or isinstance(result, str) and len(result) > 1000:
+        if (isinstance(result, int) and abs(result) > _NUMBER_LIMIT) or (
+            isinstance(result, str) and len(result) > 1000
+        ):
             return Symbol(node=node)
         return Const(result, node) if isinstance(result, _FOLDABLE) else Symbol(node=node)
 
@@ -321,9 +323,7 @@ class Evaluator(Caller):
                 if result is None:
                     return value
                 return self.join_values(result, value)  # type: ignore[no-any-return]
-            if truth is None:
-                result = value if result is None else self.join_values(result, value)
-            elif i == len(node.values) - 1:
+            if truth is None or i == len(node.values) - 1:
                 result = value if result is None else self.join_values(result, value)
         return result if result is not None else Symbol(node=node)
 
@@ -356,10 +356,8 @@ class Evaluator(Caller):
             items, exact = self.items(value)
             return bool(items) if exact else None
         if isinstance(value, (Object, Optimizer, Scheduler, Class, Function)):
-            if isinstance(value, Object) and value.cls is not None:
-                if value.cls.method("__len__") or value.cls.method("__bool__"):
-                    return None
-            return True
+            cls = value.cls if isinstance(value, Object) else None
+            return None if cls is not None and (cls.method("__len__") or cls.method("__bool__")) else True
         return None
 
     # ---------------------------------------------------------------- displays
@@ -511,17 +509,17 @@ class Evaluator(Caller):
             elif len(items) == 1:
                 return items[0][1]  # type: ignore[no-any-return]
             slot = f"[{index.value!r}]" if isinstance(index, Const) else "[?]"
-            return self._memo(value, slot, node)
+            return self.item_of(value, slot, node)
         if isinstance(value, Object):
             return self.module_item(value, index, node)
         if isinstance(value, Symbol):
             slot = f"[{index.value!r}]" if isinstance(index, Const) else f"[{index!r}]"
-            return self._memo(value, slot, node)
+            return self.item_of(value, slot, node)
         if isinstance(value, Array):
             return Array(value.dtype, node, value.of)
         return Symbol("", "element", value, node)
 
-    def _memo(self, value: Value, slot: str, node: ast.AST) -> Value:
+    def item_of(self, value: Value, slot: str, node: ast.AST) -> Value:
         found: Value | None = self.state.get(value, slot)
         if found is None:
             name = value.name if isinstance(value, Symbol) else ""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from torchlint.program.interpreter import Frame
+    from torchlint.program.machine import Frame
     from torchlint.program.module import Module
     from torchlint.program.values import Answer, Tensor, Value
 
@@ -200,7 +200,6 @@ class Backward(Event):
         "arguments",
         "at",
         "changed",
-        "scalar",
         "create_graph",
         "freed",
         "functional",
@@ -208,6 +207,7 @@ class Backward(Event):
         "has_graph",
         "loss",
         "retain",
+        "scalar",
         "scaled_by",
         "via",
     )
@@ -230,7 +230,8 @@ class Backward(Event):
 
 
 class OptimizerStep(Event):
-    """``optimizer.step()`` or ``scaler.step(optimizer)``. ``optimizer`` may be a Symbol; ``closure`` whether one is given."""
+    """``optimizer.step()`` or ``scaler.step(optimizer)``. ``optimizer`` may be a Symbol;
+    ``closure`` is whether one is given."""
 
     __slots__ = ("closure", "optimizer", "scaler")
 
@@ -358,7 +359,7 @@ class LossCall(Event):
 class Held:
     """What the arguments of a call held when it was made: containers their items, tensors whether they require grad.
 
-    ``items`` are as the interpreter has them: the items of a Sequence or the pairs of a Dict, and whether these are all.
+    ``items`` are as the interpreter has them: the items of a Sequence or pairs of a Dict, and whether these are all.
     """
 
     __slots__ = ("items", "requires_grad")
@@ -461,8 +462,8 @@ class ParametersUsed(Event):
 
 
 class OptimizerMade(Event):
-    """An optimizer is built. ``non_leaf`` are tensors among its parameters that are no leaves; ``frozen`` is whether all
-    that it holds is switched off now (None: some, or unknown)."""
+    """An optimizer is built. ``non_leaf`` are tensors among its parameters that are no leaves; ``frozen`` is whether
+    all that it holds is switched off now (None: some, or unknown)."""
 
     __slots__ = ("frozen", "non_leaf", "optimizer")
 

@@ -1152,6 +1152,11 @@ def _targets(target: ast.expr, path: tuple[int, ...] = ()) -> Iterator[tuple[str
 
 def _binding_of(target: ast.Attribute, scope: Scope, home: Instances) -> Iterator[Binding]:
     """How an attribute that is stored to is bound."""
+    statement = scope.assigned.get(target)
+    if statement is not None:
+        if statement.value is not None:
+            yield Binding(statement, statement.value, "value")
+        return
     node: ast.AST = target
     path: tuple[int, ...] = ()
     parents = scope.parents

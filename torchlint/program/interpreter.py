@@ -7,7 +7,9 @@ and the module's body where it does. Everything is bounded: calls in depth, loop
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from torchlint.program import interest
 from torchlint.program.classes import ClassInfo
@@ -137,11 +139,10 @@ class Interpreter(Evaluator):
             self.frame, self.block = home, Block("root", cls.node, None, home)
             self.steps = min(INIT_STEPS, max(self.budget, 0))
             self.quiet = 1
-            unknown = ([Symbol("*", "argument")], {"**": Symbol("**", "argument")})
-            try:
-                self.call_function(Function(init, made), *unknown, init.node)
-            except (OutOfSteps, RecursionError):
-                pass
+            with contextlib.suppress(OutOfSteps, RecursionError):
+                self.call_function(
+                    Function(init, made), [Symbol("*", "argument")], {"**": Symbol("**", "argument")}, init.node
+                )
             self.quiet = 0
         self.state.set(made, "@mode", None)
         return made
@@ -492,11 +493,8 @@ class Interpreter(Evaluator):
 def _defaulted(info: FunctionInfo) -> Iterator[tuple[ast.expr | None, ast.arg]]:
     a = info.node.args
     positional = [*a.posonlyargs, *a.args]
-    for parameter, default in zip(reversed(positional), reversed(a.defaults)):
-        yield default, parameter
-    for parameter, default in zip(a.kwonlyargs, a.kw_defaults):
-        if default is not None:
-            yield default, parameter
+    yield from zip(reversed(a.defaults), reversed(positional))
+    yield from zip(a.kw_defaults, a.kwonlyargs)
 
 
 def _loaded(target: ast.expr) -> ast.expr:
@@ -508,7 +506,7 @@ def _spelling(target: ast.expr) -> str:
     return ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
 
 
-_STATEMENTS = {
+_STATEMENTS: dict[type[ast.stmt], Callable[[Any, Any], str]] = {
     ast.AnnAssign: Interpreter.annotated,
     ast.Assert: Interpreter.asserting,
     ast.Assign: Interpreter.assignment,

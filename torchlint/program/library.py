@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torchlint.program.events import (
     HOLDING,
@@ -19,6 +18,7 @@ from torchlint.program.events import (
     SchedulerStep,
     ZeroGrad,
 )
+from torchlint.program.handlers import HANDLERS
 from torchlint.program.machine import GRAD, MISSING, Frame
 from torchlint.program.tensors import Tensors
 from torchlint.program.values import (
@@ -34,7 +34,6 @@ from torchlint.program.values import (
     Object,
     Optimizer,
     Parameters,
-    Partial,
     Scaler,
     Scheduler,
     Sequence,
@@ -87,18 +86,16 @@ WRAPPERS = frozenset(
 )
 FACTORIES = frozenset(
     "zeros ones rand randn empty full arange linspace logspace eye randint randperm tensor as_tensor normal "
-    "zeros_like ones_like rand_like randn_like empty_like full_like randint_like Tensor FloatTensor scalar_tensor".split()
+    "zeros_like ones_like rand_like randn_like empty_like full_like randint_like Tensor FloatTensor "
+    "scalar_tensor".split()
 )
 LOADERS = frozenset(("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"))
 PURE_PREFIXES = frozenset(
-    (
-        "torch", "numpy", "math", "builtins", "os", "random", "time", "json", "logging", "tqdm", "collections", "itertools",
-        "functools", "operator", "sys", "re", "pathlib", "argparse", "typing", "dataclasses", "enum", "datetime", "string",
-        "warnings", "contextlib", "abc", "types", "inspect", "glob", "shutil", "tempfile", "csv", "pickle", "gzip", "yaml",
-        "matplotlib", "pandas", "scipy", "sklearn", "PIL", "cv2", "torchvision", "torchaudio", "torchmetrics", "wandb",
-        "tensorboardX", "einops", "statistics", "hashlib", "struct", "subprocess", "platform", "gc", "uuid", "textwrap",
-    )
-)  # fmt: skip
+    "torch numpy math builtins os random time json logging tqdm collections itertools functools operator sys re pathlib "
+    "argparse typing dataclasses enum datetime string warnings contextlib abc types inspect glob shutil tempfile csv "
+    "pickle gzip yaml matplotlib pandas scipy sklearn PIL cv2 torchvision torchaudio torchmetrics wandb tensorboardX "
+    "einops statistics hashlib struct subprocess platform gc uuid textwrap".split()
+)
 """Packages whose functions leave the modules and optimizers that they are given as they were (their modes included)."""
 
 MODULE_METHODS = frozenset(
@@ -131,7 +128,7 @@ class Library(Tensors):
         spec = made.spec
         assert spec is not None
         for value in (*arguments, *keywords.values()):
-            self._adopt(made, value)
+            self.adopt(made, value)
         names = [a.name for a in spec.signature.arguments if a.kind == "positional"]
         bound = dict(zip(names, arguments))
         bound.update({k: v for k, v in keywords.items() if k != "**"})
@@ -157,12 +154,12 @@ class Library(Tensors):
                 self.state.set(made, "@children", (inner,))
         return made
 
-    def _adopt(self, owner: Object, value: Value, depth: int = 0) -> None:
+    def adopt(self, owner: Object, value: Value, depth: int = 0) -> None:
         if isinstance(value, Object) and value.is_module:
             self.state.set(value, "@parent", owner)
         elif isinstance(value, (Sequence, Dict)) and depth < 2:
             for item in self.items(value)[0]:
-                self._adopt(owner, item[1] if isinstance(value, Dict) else item, depth + 1)
+                self.adopt(owner, item[1] if isinstance(value, Dict) else item, depth + 1)
 
     def layer_attribute(self, owner: Object, name: str, node: ast.AST) -> Value | None:
         """A parameter, buffer, child or argument that a torch module has of itself."""
@@ -234,9 +231,9 @@ class Library(Tensors):
         """``module[index]`` of a container."""
         children = self.state.get(owner, "@children")
         exact = self.state.get(owner, "@children exact", False)
-        if children and exact and isinstance(index, Const) and isinstance(index.value, int):
-            if -len(children) <= index.value < len(children):
-                return children[index.value]  # type: ignore[no-any-return]
+        position = index.value if isinstance(index, Const) else None
+        if children and exact and isinstance(position, int) and -len(children) <= position < len(children):
+            return children[position]  # type: ignore[no-any-return]
         keys = self.state.get(owner, "@keys")
         if keys and isinstance(index, Const):
             for key, child in zip(keys, children):
@@ -249,7 +246,7 @@ class Library(Tensors):
             return made
         if children and len(children) == 1:
             return children[0]  # type: ignore[no-any-return]
-        return self._memo(owner, "[?]" if not isinstance(index, Const) else f"[{index.value!r}]", node)
+        return self.item_of(owner, "[?]" if not isinstance(index, Const) else f"[{index.value!r}]", node)
 
     def loss_call(
         self, name: str, criterion: Value | None, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
@@ -305,9 +302,9 @@ class Library(Tensors):
         requires = self.grad_of(inputs, None)
         if self.grad is not False and trainable and self.frozen(layer) is False:
             requires = True
-        elif self.grad is not False and trainable and self.frozen(layer) is None and requires is False:
-            requires = None
-        elif self.grad is not False and trainable is None and requires is False:
+        elif (self.grad is not False and trainable and self.frozen(layer) is None and requires is False) or (
+            self.grad is not False and trainable is None and requires is False
+        ):
             requires = None
         made = Tensor(
             spec.name,
@@ -423,7 +420,7 @@ class Library(Tensors):
                 exact = exact and known
             else:
                 exact = False
-            self._adopt(module, new)
+            self.adopt(module, new)
             self.state.set(module, "@children", tuple(children[:200]))
             self.state.set(module, "@children exact", exact and not self.passes and len(children) <= 200)
             return module
@@ -497,7 +494,7 @@ class Library(Tensors):
             if (
                 first is not None
                 and (isinstance(first, Tensor) or not keywords.get("gradient"))
-                and self._looks_like_loss(first)
+                and isinstance(first, (Tensor, Symbol))
             ):
                 event = self.backward(first, arguments[1:], keywords, node, functional=True)
                 event.via, event.functional = receiver, False
@@ -510,11 +507,10 @@ class Library(Tensors):
             return Const(None)
         if name == "step":
             if isinstance(first, Optimizer) or (first is not None and self.state.get(receiver, "@scaler")):
-                step = OptimizerStep(node, first, receiver)  # type: ignore[arg-type]
+                step = OptimizerStep(node, first, receiver)
             elif not arguments or isinstance(first, Function) or "closure" in keywords:
                 step = OptimizerStep(node, receiver, closure=bool(arguments or "closure" in keywords))
             else:
-                self._step_with_arguments(receiver, arguments, node)
                 return self.unknown_call(found or Bound(receiver, name), arguments, keywords, node)
             self.emit(step)
             self.stepped(step)
@@ -524,21 +520,21 @@ class Library(Tensors):
         if name == "zero_grad":
             self.emit(ZeroGrad(node, receiver))
             return Const(None)
-        if name in ("scale", "unscale_", "update") and (name != "update" or self.state.get(receiver, "@scaler")):
-            if name != "scale" or len(arguments) == 1:
-                return self.scaler_method(receiver, name, arguments, node)
+        of_scaler = name == "unscale_" or (name == "scale" and len(arguments) == 1)
+        if of_scaler or (name == "update" and self.state.get(receiver, "@scaler")):
+            return self.scaler_method(receiver, name, arguments, node)
         if name in MODULE_METHODS and not (name in ("half", "bfloat16") or isinstance(receiver, Object)):
             self.module_like.add(receiver)
-            event = Call(node, f"torch.nn.Module.{name}", receiver, arguments, keywords)
-            self.emit(event)
-            event.result = self._module_method(receiver, name, arguments, keywords, node)
-            return event.result
+            asked = Call(node, f"torch.nn.Module.{name}", receiver, arguments, keywords)
+            self.emit(asked)
+            asked.result = self._module_method(receiver, name, arguments, keywords, node)
+            return asked.result
         if name in SELF_RETURNING or name in ("long", "int", "contiguous", "clone"):
-            event = Call(node, f"?.{name}", receiver, arguments, keywords)
-            self.emit(event)
+            same = Call(node, f"?.{name}", receiver, arguments, keywords)
+            self.emit(same)
             if name == "clone":
                 return Symbol("", "result", receiver, node)
-            event.result = receiver
+            same.result = receiver
             return receiver
         if name == "detach":
             made = Tensor("torch.Tensor.detach", (receiver,), node, requires_grad=False, leaf=True)
@@ -555,16 +551,6 @@ class Library(Tensors):
             self.change(receiver, node, "method", name)
             return receiver
         return self.unknown_call(found or Bound(receiver, name, node), arguments, keywords, node)
-
-    def _step_with_arguments(self, receiver: Value, arguments: list[Value], node: ast.AST) -> None:
-        """``x.step(y)``: a scheduler's metric or epoch, an environment's action: told apart by no more than its name."""
-
-    def _looks_like_loss(self, value: Value) -> bool:
-        return (
-            isinstance(value, Tensor)
-            or (isinstance(value, Symbol) and value.origin != "argument")
-            or isinstance(value, Symbol)
-        )
 
     def scaler_method(self, scaler: Value, name: str, arguments: list[Value], node: ast.AST) -> Value:
         """``scale``, ``unscale_`` and ``update`` of a GradScaler."""
@@ -607,9 +593,7 @@ class Library(Tensors):
             return self._dict_method(receiver, name, arguments, keywords, node)
         if isinstance(receiver, Array):
             return (
-                Array(
-                    {"float32": "float32", "float64": "float64"}.get(_constant_name(arguments), None), node, receiver.of
-                )
+                Array({"float32": "float32", "float64": "float64"}.get(_constant_name(arguments)), node, receiver.of)
                 if name == "astype"
                 else Array(receiver.dtype, node, receiver.of)
             )
@@ -668,7 +652,7 @@ class Library(Tensors):
         if name in ("pop", "popleft"):
             value = items[-1] if items else Symbol("", "element", receiver, node)
             self.set_items(receiver, items, exact=False)
-            return value  # type: ignore[no-any-return]
+            return value
         if name == "copy":
             return self.sequence(receiver.kind, items, node, exact)
         if name in ("insert", "remove", "reverse", "sort"):
@@ -678,7 +662,7 @@ class Library(Tensors):
 
     def _in_loop_since(self, container: Value) -> bool:
         """Whether a loop has been entered since a container was made."""
-        born = self.state.get(container, "@loops", 0)
+        born: int = self.state.get(container, "@loops", 0)
         return len(list(self.block.enclosing("loop"))) > born
 
     def _dict_method(
@@ -748,7 +732,7 @@ class Library(Tensors):
                 known = keys is not None and isinstance(index, Const) and not self._in_loop_since(container)
                 self.state.set(container, "@keys", (*keys, index) if known else None)
                 self.state.set(container, "@children exact", False)
-                self._adopt(container, value)
+                self.adopt(container, value)
             self.state.set(container, f"[{index.value!r}]" if isinstance(index, Const) else "[?]", value)
         else:
             slot = f"[{index.value!r}]" if isinstance(index, Const) else f"[{index!r}]"
@@ -778,7 +762,7 @@ class Library(Tensors):
 
     def call_external(self, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Call something of a library by canonical name."""
-        handler = _HANDLERS.get(name)
+        handler = HANDLERS.get(name)
         event = Call(node, name, None, arguments, keywords)
         self.emit(event)
         if name in HOLDING:
@@ -830,8 +814,7 @@ class Library(Tensors):
                     self.consume(arguments[0], node, tail)
                 return Symbol(node=node)
             if name.startswith("torch.nn.init.") and arguments:
-                target = self.current(arguments[0])
-                return target
+                return self.current(arguments[0])
             if rest in FACTORIES:
                 return self.factory(name, tail, arguments, keywords, node)
             if name in _BACKWARDS:
@@ -852,9 +835,8 @@ class Library(Tensors):
             operation = function(name)
             if operation is not None and (operation.result != "none" or operation.mutates):
                 if operation.mutates and arguments:
-                    target = (
-                        self.current(arguments[operation.mutates[0]]) if operation.mutates[0] < len(arguments) else None
-                    )
+                    at = operation.mutates[0]
+                    target = self.current(arguments[at]) if at < len(arguments) else Const(None)
                     if isinstance(target, Tensor) and name.endswith("_"):
                         return self.call_tensor_method(target, tail, arguments[1:], keywords, node)
                     if isinstance(target, Symbol):
@@ -871,9 +853,9 @@ class Library(Tensors):
                 return self.tensor_operation(name, given, keywords, node)
             return Symbol("", "result", arguments[0] if arguments else None, node)
         if top in ("numpy", "matplotlib"):
-            event = self.block.items[-1] if self.block.items else None
-            if isinstance(event, Call) and event.node is node:
-                event.attached = self.attached(arguments)
+            last = self.block.items[-1] if self.block.items else None
+            if isinstance(last, Call) and last.node is node:
+                last.attached = self.attached(arguments)
         if top == "numpy":
             return Array(_numpy_dtype(tail, keywords), node, arguments[0] if arguments else None)
         if top == "builtins" or top in PURE_PREFIXES:
@@ -1036,245 +1018,3 @@ def _numpy_dtype(tail: str, keywords: dict[str, Value]) -> str | None:
     if tail in ("zeros", "ones", "empty", "linspace", "rand", "randn", "random", "normal", "uniform", "eye", "full"):
         return "float64"
     return None
-
-
-# ---------------------------------------------------------------- handlers by name
-
-Handler = Callable[["Any", str, "list[Value]", "dict[str, Value]", ast.AST], "Value | None"]
-
-
-def _parameter(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
-    flag = keywords.get("requires_grad") or (arguments[1] if len(arguments) > 1 else None)
-    requires = True if flag is None else bool(flag.value) if isinstance(flag, Const) else None
-    first = self.current(arguments[0]) if arguments else None
-    made = Tensor("parameter", (), node, requires_grad=requires, leaf=True, role="parameter")
-    if isinstance(first, Tensor):
-        made.shape, made.dtype, made.device = first.shape, first.dtype, first.device
-    return made
-
-
-def _enumerate(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    if not arguments:
-        return None
-    source = arguments[0]
-    made = Symbol("", "result", source, node)
-
-    def element(at: ast.AST) -> Value:
-        return self.sequence("tuple", [Symbol("", "result", None, at), self.element(source, at)], at)  # type: ignore[no-any-return]
-
-    self.state.set(made, "@element", element)
-    self.state.set(made, "@iterates", (source,))
-    return made
-
-
-def _zip(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
-    made = Symbol("", "result", arguments[0] if arguments else None, node)
-
-    def element(at: ast.AST) -> Value:
-        return self.sequence("tuple", [self.element(a, at) for a in arguments], at)  # type: ignore[no-any-return]
-
-    self.state.set(made, "@element", element)
-    self.state.set(made, "@iterates", tuple(arguments))
-    return made
-
-
-def _same(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    return arguments[0] if arguments else None
-
-
-def _first_keyword(
-    self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-) -> Value | None:
-    return arguments[0] if arguments else next(iter(keywords.values()), None)
-
-
-def _number(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
-    first = arguments[0] if arguments else None
-    if isinstance(first, Const) and len(arguments) == 1:
-        try:
-            kinds: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "str": str, "abs": abs}
-            return Const(kinds[name[9:]](first.value), node)
-        except Exception:
-            return Symbol(node=node)
-    return Symbol("", "result", first, node)
-
-
-def _sum(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    first = arguments[0] if arguments else None
-    if isinstance(first, Sequence):
-        items, _ = self.items(first)
-        tensors = [i for i in items if isinstance(i, Tensor)]
-        if tensors:
-            return self.tensor_operation("torch.add", list(items), {}, node)  # type: ignore[no-any-return]
-    return Symbol("", "result", first, node)
-
-
-def _len(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
-    first = arguments[0] if arguments else None
-    size = self.known_length(first) if first is not None else None
-    return Const(size, node) if size is not None else Symbol("", "result", first, node)
-
-
-def _list(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
-    kind = {"sorted": "list", "reversed": "list"}.get(name[9:], name[9:])
-    first = arguments[0] if arguments else None
-    if first is None:
-        return self.sequence(kind, (), node)  # type: ignore[no-any-return]
-    if isinstance(first, Parameters):
-        self.consume(first, node, kind)
-        return self.sequence(kind, [self.element(Parameters(first.sources, first.named), node)], node, exact=False)  # type: ignore[no-any-return]
-    if isinstance(first, Sequence):
-        items, exact = self.items(first)
-        return self.sequence(kind, items, node, exact and name != "builtins.set")  # type: ignore[no-any-return]
-    return self.sequence(kind, [self.element(first, node)], node, exact=False)  # type: ignore[no-any-return]
-
-
-def _dict(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
-    made = Dict(node)
-    items: list[tuple[Value, Value]] = []
-    exact = "**" not in keywords
-    if arguments and isinstance(arguments[0], Dict):
-        old, known = self.items(arguments[0])
-        items.extend(old)
-        exact = exact and known
-    elif arguments and isinstance(arguments[0], StateDict):
-        return arguments[0]
-    elif arguments:
-        exact = False
-        if isinstance(arguments[0], Sequence):
-            for pair in self.items(arguments[0])[0]:
-                if isinstance(pair, Sequence) and len(self.items(pair)[0]) == 2:
-                    items.append(self.items(pair)[0])
-    items.extend((Const(k), v) for k, v in keywords.items() if k != "**")
-    self.set_items(made, items, exact)
-    return made
-
-
-def _filter(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    if len(arguments) > 1 and isinstance(arguments[1], Parameters):
-        return Parameters(arguments[1].sources, arguments[1].named, node)
-    return None
-
-
-def _chain(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    if arguments and all(isinstance(a, Parameters) for a in arguments):
-        return Parameters(tuple(s for a in arguments for s in a.sources), False, node)  # type: ignore[attr-defined]
-    return None
-
-
-def _partial(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    return Partial(arguments[0], arguments[1:], keywords) if arguments else None
-
-
-def _getattr(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    if len(arguments) == 2 and isinstance(arguments[1], Const) and isinstance(arguments[1].value, str):
-        return self.get_attribute(arguments[0], arguments[1].value, node)  # type: ignore[no-any-return]
-    return Symbol("", "result", arguments[0] if arguments else None, node)
-
-
-def _setattr(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    if len(arguments) == 3 and isinstance(arguments[1], Const):
-        self.state.set(arguments[0], f".{arguments[1].value}", arguments[2])
-        if isinstance(arguments[0], Object):
-            self._adopt(arguments[0], arguments[2])
-    return Const(None)
-
-
-def _deepcopy(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    value = arguments[0] if arguments else None
-    if isinstance(value, Object):
-        made = Object(node, value.cls, value.spec, value.arguments, value.known)
-        for (owner, slot), held in list(self.state.data.items()):
-            if (
-                owner is value
-                and slot not in ("@parent", "@stepped")
-                and not (isinstance(held, Tensor) or isinstance(held, Object))
-            ):
-                self.state.set(made, slot, held)
-        self.state.set(made, "@copy of", value)
-        return made
-    if isinstance(value, Tensor):
-        return Tensor(
-            "copy", (), node, requires_grad=self.requires_grad(value), leaf=True, role=value.role, dtype=value.dtype
-        )
-    if isinstance(value, StateDict):
-        return Symbol("", "result", None, node)
-    return Symbol("", "result", value, node)
-
-
-def _compile(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    first = arguments[0] if arguments else keywords.get("model")
-    if isinstance(first, Object):
-        self.state.set(first, "@compiled", node)
-    return first
-
-
-def _from_numpy(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
-    first = arguments[0] if arguments else None
-    dtype = first.dtype if isinstance(first, Array) else None
-    return Tensor(name, (), node, requires_grad=False, leaf=True, dtype=dtype, role="factory")
-
-
-def _variable(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    first = self.current(arguments[0]) if arguments else None
-    flag = keywords.get("requires_grad") or (arguments[1] if len(arguments) > 1 else None)
-    if isinstance(flag, Const) and flag.value and isinstance(first, (Tensor, Symbol)):
-        made = Tensor(name, (), node, requires_grad=True, leaf=True, role="factory")
-        made.wraps = (first,)
-        return made
-    return first
-
-
-def _checkpoint(
-    self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-) -> Value | None:
-    if not arguments:
-        return None
-    given = {k: v for k, v in keywords.items() if k not in ("use_reentrant", "preserve_rng_state", "context_fn")}
-    return self.call_value(arguments[0], arguments[1:], given, node)  # type: ignore[no-any-return]
-
-
-def _next(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
-    return self.element(arguments[0], node) if arguments else None  # type: ignore[no-any-return]
-
-
-_HANDLERS: dict[str, Handler] = {
-    "torch.nn.Parameter": _parameter,
-    "torch.nn.parameter.Parameter": _parameter,
-    "torch.autograd.Variable": _variable,
-    "torch.autograd.variable.Variable": _variable,
-    "torch.from_numpy": _from_numpy,
-    "torch.compile": _compile,
-    "torch.utils.checkpoint.checkpoint": _checkpoint,
-    "builtins.enumerate": _enumerate,
-    "builtins.zip": _zip,
-    "builtins.iter": _same,
-    "builtins.next": _next,
-    "builtins.int": _number,
-    "builtins.float": _number,
-    "builtins.bool": _number,
-    "builtins.str": _number,
-    "builtins.abs": _number,
-    "builtins.sum": _sum,
-    "builtins.len": _len,
-    "builtins.list": _list,
-    "builtins.tuple": _list,
-    "builtins.set": _list,
-    "builtins.sorted": _list,
-    "builtins.reversed": _list,
-    "builtins.dict": _dict,
-    "collections.OrderedDict": _dict,
-    "builtins.filter": _filter,
-    "itertools.chain": _chain,
-    "functools.partial": _partial,
-    "builtins.getattr": _getattr,
-    "builtins.setattr": _setattr,
-    "copy.deepcopy": _deepcopy,
-    "copy.copy": _deepcopy,
-    "tqdm.tqdm": _first_keyword,
-    "tqdm.auto.tqdm": _first_keyword,
-    "tqdm.notebook.tqdm": _first_keyword,
-    "tqdm.std.tqdm": _first_keyword,
-    "tqdm.trange": lambda self, name, arguments, keywords, node: Symbol(node=node),
-    "rich.progress.track": _first_keyword,
-}

@@ -30,7 +30,8 @@ class Project:
     """The files that are linted together.
 
     ``roots`` are folders given by the user or the configuration (``src``); ``installed`` folders such as
-    site-packages, asked last. ``read`` turns a path into a SourceFile.
+    site-packages, asked last. ``read`` turns a path into a SourceFile. ``target_torch`` is the oldest torch that the
+    code must run on, where the configuration says.
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class Project:
         roots: Iterable[str] = (),
         read: Callable[[str], SourceFile] | None = None,
         installed: Iterable[str] = (),
+        target_torch: tuple[int, int] | None = None,
     ) -> None:
+        self.target_torch = target_torch
         self.roots = [os.path.abspath(r) for r in roots]
         self.installed = [os.path.abspath(r) for r in installed]
         self._read = read

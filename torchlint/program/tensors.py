@@ -35,8 +35,9 @@ from torchlint.program.values import (
 from torchlint.torchapi.operations import Operation, function, tensor_method
 
 KEEPS_SCORES = frozenset(
-    "view reshape squeeze unsqueeze transpose permute flatten unflatten contiguous to float double half bfloat16 cpu cuda "
-    "detach clone t T mT data index_select narrow select getitem swapaxes movedim expand view_as reshape_as type".split()
+    "view reshape squeeze unsqueeze transpose permute flatten unflatten contiguous to float double half bfloat16 cpu "
+    "cuda detach clone t T mT data index_select narrow select getitem swapaxes movedim expand view_as reshape_as "
+    "type".split()
 )
 """Operations whose result holds the same kind of numbers (logits, probabilities) as their input."""
 
@@ -138,7 +139,7 @@ class Tensors(Machine):
                     if isinstance(item, Sequence):
                         inputs.extend(v for v in self.items(item)[0] if isinstance(v, (Tensor, Symbol)))
                 inputs.extend(v for v in items if isinstance(v, (Tensor, Symbol)))
-                if not items or not exact and not any(isinstance(v, (Tensor, Sequence)) for v in items):
+                if not items or (not exact and not any(isinstance(v, (Tensor, Sequence)) for v in items)):
                     inputs.append(Symbol("", "element", value))
         return tuple(inputs)
 
@@ -231,8 +232,7 @@ class Tensors(Machine):
             made.requires_grad = self.grad_of((tensor,), None)
         parts = self.items(index)[0] if isinstance(index, Sequence) and index.kind == "tuple" else (index,)
         if all(
-            isinstance(p, (Const, Symbol))
-            and not isinstance(getattr(p, "value", None), bool)
+            (isinstance(p, (Const, Symbol)) and not isinstance(getattr(p, "value", None), bool))
             or (isinstance(p, Sequence) and p.kind == "slice")
             for p in parts
         ):

@@ -449,6 +449,9 @@ Items = tuple[tuple[Value, ...], bool]
 """A Sequence's items, and whether these are all of them."""
 
 
+Keys = set[tuple[Any, str]]
+
+
 class State:
     """What holds at one point of a program: a table from (value or frame, slot) to what is known.
 
@@ -460,7 +463,7 @@ class State:
 
     def __init__(self, data: dict[tuple[Any, str], Any] | None = None) -> None:
         self.data = {} if data is None else data
-        self.dirty: set[tuple[Any, str]] = set()
+        self.dirty: Keys = set()
         self.outer: Any = None  # (dirty, outer) of the state that this one was forked from
 
     def get(self, owner: object, slot: str, default: Any = None) -> Any:
@@ -485,7 +488,7 @@ class State:
         forked.outer = (self.dirty, self.outer)
         return forked
 
-    def written(self) -> set[tuple[Any, str]]:
+    def written(self) -> Keys:
         """Every key written since the function was entered."""
         keys = set(self.dirty)
         outer = self.outer
