@@ -14,7 +14,7 @@ from torchlint.torchapi.tables import rows
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:reduction")]
 
 
 def resolved(path: str) -> Any:
