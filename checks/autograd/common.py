@@ -6,6 +6,7 @@ import ast
 
 from torchlint.check import Backward, Event, Fix, InPlaceChange, Module, Scope
 from torchlint.source.edits import name_for, safe, wrap_statements
+from torchlint.source.layout import place_of
 
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
 
@@ -27,13 +28,32 @@ def changed_expression(change: InPlaceChange) -> ast.AST:
 
 
 def under_no_grad(event: Event) -> Fix | None:
-    """The event's statement put under ``with torch.no_grad():``."""
+    """The event's statement put under ``with torch.no_grad():``, together with its neighbours of the same kind."""
     source = event.module.source
-    statement = event.statement
-    name = name_for(source, "torch.no_grad", statement)
+    statements = _changes_of_leaves_around(event)
+    name = name_for(source, "torch.no_grad", statements[0])
     if name is None:
         return None
-    return safe("with torch.no_grad():", name.edits, wrap_statements(source, [statement], f"with {name.spelling}():"))
+    return safe("with torch.no_grad():", name.edits, wrap_statements(source, statements, f"with {name.spelling}():"))
+
+
+def _changes_of_leaves_around(event: Event) -> list[ast.stmt]:
+    """The neighbouring statements, the event's among them, that each change a leaf: one block will do for them all."""
+    place = place_of(event.module.source, event.statement)
+    changes = [e.statement for e in event.block.events(InPlaceChange) if e.frame is event.frame and is_leaf_change(e)]
+    if place is None:
+        return [event.statement]
+    first = last = place.index
+    while first and any(statement is place.suite[first - 1] for statement in changes):
+        first -= 1
+    while last + 1 < len(place.suite) and any(statement is place.suite[last + 1] for statement in changes):
+        last += 1
+    return place.suite[first : last + 1]
+
+
+def is_leaf_change(change: InPlaceChange) -> bool:
+    """Whether an in-place change is one that torch refuses while autograd records."""
+    return bool(change.leaf and change.requires_grad and not change.through_data)
 
 
 RECORDING = frozenset({"__init__", "forward", "reset_parameters", "training_step"})

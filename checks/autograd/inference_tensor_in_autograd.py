@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchlint.check import Applicability, Check, InferenceTensorSaved, Report, Severity, on
 
 from .common import spelled
+from .repairs import no_grad_instead
 
 
 class InferenceTensorInAutograd(Check):
@@ -48,4 +49,5 @@ class InferenceTensorInAutograd(Check):
             saved.node,
             f"`{spelled(saved.node)}` raises: it keeps for backward what line {made} made in inference mode; compute "
             "that under `torch.no_grad()`, or `.clone()` it outside the block",
+            fix=no_grad_instead(saved),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchlint.check import Applicability, Backward, Check, InPlaceChange, OptimizerStep, Report, Severity, on
 
 from .common import spelled
+from .repairs import forward_after_step, out_of_place
 
 
 class InplaceBreaksBackward(Check):
@@ -54,10 +55,12 @@ class InplaceBreaksBackward(Check):
                     f"`{spelled(backward.node)}` goes through weights that the optimizer's step in line "
                     f"{getattr(change.node, 'lineno', 0)} has changed since the forward: it raises; run this backward "
                     "before that step, or the forward after it",
+                    fix=forward_after_step(backward, change),
                 )
             elif isinstance(change, InPlaceChange) and change.module is report.module:
                 report(
                     change.node,
                     f"this changes in place what was made in line {made} and backward still needs: the backward in "
                     f"line {getattr(backward.node, 'lineno', 0)} raises; write the out-of-place form",
+                    fix=out_of_place(change),
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchlint.check import Applicability, Check, InPlaceChange, Report, Severity, on
 
-from .common import changed_expression, is_recording, spelled, under_no_grad
+from .common import changed_expression, is_leaf_change, is_recording, spelled, under_no_grad
 
 
 class InplaceOnLeaf(Check):
@@ -55,4 +55,4 @@ class InplaceOnLeaf(Check):
 
 def raises_on_leaf(change: InPlaceChange) -> bool:
     """Whether torch refuses an in-place change because of the leaf whose memory it is."""
-    return bool(change.leaf and change.requires_grad and not change.through_data and is_recording(change))
+    return is_leaf_change(change) and is_recording(change)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, GradRead, OptimizerMade, Report, Severity, Tensor, on
+from torchlint.check import Applicability, Check, Fix, GradRead, OptimizerMade, Report, Severity, Tensor, on
 
 from .common import spelled
+from .repairs import leaf_made_last
 
 
 class NonLeafParameter(Check):
@@ -46,6 +47,7 @@ class NonLeafParameter(Check):
                     tensor.node,
                     f"`{spelled(tensor.node)}` is no leaf: the optimizer in line {made.node.lineno} refuses it "  # type: ignore[attr-defined]
                     '("can\'t optimize a non-leaf Tensor"); make the values first and call `.requires_grad_()` last',
+                    fix=_fix(tensor, report),
                 )
 
     @on(GradRead)
@@ -56,7 +58,15 @@ class NonLeafParameter(Check):
                 tensor.node,
                 f"`{spelled(tensor.node)}` is no leaf, so its `.grad`, read in line {read.node.lineno}, stays None; "  # type: ignore[attr-defined]
                 "make the values first and call `.requires_grad_()` last",
+                fix=_fix(tensor, report),
             )
+
+
+def _fix(tensor: Tensor, report: Report) -> Fix | None:
+    leaf = next(t for t in tensor.ancestry() if t.leaf and t.requires_grad)
+    if tensor.node is None or leaf.node is None:
+        return None
+    return leaf_made_last(report.module, tensor.node, leaf.node)
 
 
 def _is_transformed_leaf(tensor: Tensor) -> bool:

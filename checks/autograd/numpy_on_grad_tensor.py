@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Call, Check, Fix, Report, Severity, on
-from torchlint.source.edits import append, safe
+from torchlint.check import Applicability, Call, Check, Report, Severity, on
 
 from .common import is_recording, spelled
+from .repairs import detached_for_numpy
 
 
 class NumpyOnGradTensor(Check):
@@ -57,12 +57,5 @@ class NumpyOnGradTensor(Check):
             node,
             f"`{spelled(node)}` raises: `{spelled(what)}` requires grad, and numpy can't hold that; write "
             f"`{spelled(what)}.detach()` first",
-            fix=_fix(call),
+            fix=detached_for_numpy(call),
         )
-
-
-def _fix(call: Call) -> Fix | None:
-    node = call.node
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and call.receiver is not None:
-        return safe(".detach()", append(call.module.source, node.func.value, ".detach()"))
-    return None

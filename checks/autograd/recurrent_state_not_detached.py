@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchlint.check import Applicability, Backward, Check, ModuleCall, Report, Severity, Tensor, on
 
 from .common import spelled
+from .repairs import detached_between_steps
 
 
 class RecurrentStateNotDetached(Check):
@@ -46,11 +47,13 @@ class RecurrentStateNotDetached(Check):
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:
         call = carrying_call(backward)
-        if call is not None and call.module is report.module:
+        if call is not None and call.module is report.module and backward.freed is not None:
+            carried = [tensor for tensor in call.tensors if _carried(tensor, backward.freed)]
             report(
                 call.node,
                 f"`{spelled(call.node)}` gets a state that still hangs on the last step's graph, which "
                 "`backward` has freed: the next backward raises; detach the state between steps",
+                fix=detached_between_steps(call, backward, carried),
             )
 
 

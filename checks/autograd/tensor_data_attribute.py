@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Check, Fix, Report, Severity, TensorOp, on
-from torchlint.source.edits import rename_attribute, unsafe
+from torchlint.check import Applicability, Backward, Check, Report, Severity, TensorOp, on
 
 from .common import spelled
+from .repairs import without_data
 
 INITIALIZING = frozenset({"__init__", "reset_parameters", "init_weights", "_init_weights", "initialize"})
 
@@ -33,7 +33,7 @@ class TensorDataAttribute(Check):
 
     ## Known limits
 
-    Only where the object is known to be a tensor. Initialization in `__init__` and `reset_parameters` is left alone.
+    Only in code that runs a backward, and where the object is known to be a tensor. Initialization is left alone.
     """
 
     code = "TL211"
@@ -47,16 +47,13 @@ class TensorDataAttribute(Check):
     def check(self, op: TensorOp, report: Report) -> None:
         if op.op != "torch.Tensor.data" or op.frame.name in INITIALIZING or not isinstance(op.node, ast.Attribute):
             return
+        root = next(op.block.enclosing("root"))
+        if next(root.events(Backward), None) is None:
+            return
         base = spelled(op.node.value)
         report(
             op.node,
             f"`{base}.data` hides changes from autograd; use `{base}.detach()` to read, and "
             "`with torch.no_grad():` to change it",
-            fix=_fix(op, op.node),
+            fix=without_data(op, op.node),
         )
-
-
-def _fix(op: TensorOp, node: ast.Attribute) -> Fix | None:
-    if isinstance(node.ctx, ast.Load):
-        return unsafe(".detach()", rename_attribute(op.module.source, node, "detach()"))
-    return None

@@ -497,8 +497,10 @@ class Tensors(Machine):
         later.base = tensor
         later.role, later.of, later.name = tensor.role, tensor.of, tensor.name
         later.dtype, later.device, later.shape = tensor.dtype, tensor.device, tensor.shape
-        if tensor.leaf and self.grad is False:
-            later.leaf, later.requires_grad = tensor.leaf, self.requires_grad(tensor)
+        requires = self.requires_grad(tensor)
+        if tensor.leaf and (self.grad is False or requires):
+            # A leaf that requires grad stays one: either nothing records, or torch refuses the change.
+            later.leaf, later.requires_grad = tensor.leaf, requires
         self.state.set(tensor, "@now", later)
         return later
 

@@ -49,6 +49,7 @@ __all__ = [
     "add_element",
     "add_import",
     "append",
+    "belongs",
     "delete_statement",
     "insert_first",
     "insert_last",
@@ -379,6 +380,12 @@ def statement_of(source: SourceFile, node: ast.AST) -> ast.stmt | None:
     """The innermost statement that a node is, or is part of."""
     place = place_of(source, node)
     return place.statement if place else None
+
+
+def belongs(source: SourceFile, node: ast.AST | None) -> bool:
+    """Whether a node is part of this file: a value may have been made in another one."""
+    statement = None if node is None or not hasattr(node, "lineno") else statement_of(source, node)
+    return statement is not None and any(child is node for child in ast.walk(statement))
 
 
 def insert_statement_before(source: SourceFile, statement: ast.stmt, text: str) -> Edits | None:
