@@ -103,10 +103,13 @@ def _candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | No
     """The first plain container with a module or parameter that ``self.<name>`` is bound to, if nothing else is."""
     if name in cls.methods:
         return None
+    writes = cls.writes(name)
+    if not any(use.value is not None and _may_be_container(use.value, use.scope, cls.module, cls) for use in writes):
+        return None
     found: tuple[str, AttributeUse, Made] | None = None
     instances = cls.module.instances
     fills = instances.fills(cls.scope).get(name, ())
-    for use in cls.writes(name):
+    for use in writes:
         value = use.value
         if value is None:
             if isinstance(use.method.parents.get(use.node), (ast.AugAssign, ast.Delete)):
@@ -120,6 +123,43 @@ def _candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | No
             elif made.kind not in ("none", "plain"):
                 return None
     return found
+
+
+_DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.SetComp, ast.Set, ast.GeneratorExp)
+_MAKERS = frozenset(
+    {"list", "tuple", "dict", "set", "deque", "defaultdict", "OrderedDict", "sorted", "reversed", "map", "deepcopy"}
+)
+
+
+def _may_be_container(value: ast.expr, scope: Scope, module: Module, cls: ClassInfo | None, depth: int = 3) -> bool:
+    """Whether an expression could be a list or dict, by its looks: what decides whether it is worth a closer look."""
+    if isinstance(value, _DISPLAYS):
+        return not _holds_only_constants(value)
+    if isinstance(value, ast.BinOp):
+        return any(_may_be_container(side, scope, module, cls, depth) for side in (value.left, value.right))
+    if isinstance(value, ast.IfExp):
+        return any(_may_be_container(side, scope, module, cls, depth) for side in (value.body, value.orelse))
+    if isinstance(value, ast.Name) and depth and value.id in scope.stores:
+        bound = [b.value for b in module.instances.bindings(scope).get(value.id, ()) if b.value is not None]
+        return any(_may_be_container(each, scope, module, cls, depth - 1) for each in bound)
+    if not isinstance(value, ast.Call) or not depth:
+        return False
+    func = value.func
+    last = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    if last in _MAKERS:
+        return True
+    called = cls.method(last) if cls is not None and isinstance(func, ast.Attribute) else None
+    found = called or module.definition(func, scope)
+    if not isinstance(found, FunctionInfo):
+        return False
+    returned = [n.value for n in found.scope.of_type(ast.Return) if n.value is not None]  # type: ignore[attr-defined]
+    return any(_may_be_container(each, found.scope, found.module, found.cls, depth - 1) for each in returned)
+
+
+def _holds_only_constants(value: ast.expr) -> bool:
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return bool(value.elts) and all(isinstance(e, ast.Constant) and e.value is not None for e in value.elts)
+    return False
 
 
 def _registered(cls: ClassInfo, listed: set[str]) -> set[int] | None:

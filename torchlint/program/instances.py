@@ -28,6 +28,8 @@ MAPPING = "mapping"
 NONE = "none"
 PLAIN = "plain"
 UNKNOWN = "unknown"
+_CYCLE = "cycle"
+"""What is being worked out: ``self.mean = 0.9 * self.mean`` tells nothing new about ``self.mean``."""
 
 Answer = bool | None
 
@@ -238,7 +240,9 @@ class Instances:
 
     def makes(self, node: ast.expr, scope: Scope) -> list[Made]:
         """What an expression in ``scope`` may make."""
-        return self._makes(node, Context(self, scope))
+        context = Context(self, scope)
+        found = self._makes(node, context)
+        return [made if made.kind != _CYCLE else Made(UNKNOWN, node, context) for made in found]
 
     def attribute(self, cls: ClassInfo, name: str) -> list[Made]:
         """What ``self.<name>`` may hold, by what methods of the class and of its ancestors assign to it."""
@@ -276,7 +280,9 @@ class Instances:
         context = Context(context.home, context.scope, context.names, context.depth - 1)
         method = _BY_TYPE.get(type(node))
         found: list[Made] | None = getattr(self, method)(node, context) if method else None
-        return found if found else [Made(UNKNOWN, node, context)]
+        if not found:
+            return [Made(UNKNOWN, node, context)]
+        return [made for made in found if made.kind != _CYCLE] or found
 
     def _constant(self, node: ast.Constant, context: Context) -> list[Made]:
         return [Made(NONE if node.value is None else PLAIN, node, context)]
@@ -359,6 +365,8 @@ class Instances:
             return [Made(TENSOR, node, context)]
         if all(made.kind == PLAIN for each in operands for made in each):
             return [Made(PLAIN, node, context)]
+        if any(made.kind == _CYCLE for each in operands for made in each):
+            return [Made(_CYCLE, node, context)]
         return [Made(UNKNOWN, node, context)]
 
     def _subscript(self, node: ast.Subscript, context: Context) -> list[Made]:
@@ -366,7 +374,7 @@ class Instances:
         for made in self._makes(node.value, context):
             if made.kind in (TENSOR, PARAMETER):
                 found.append(Made(TENSOR, node, context))
-            elif made.kind == SEQUENCE and isinstance(node.slice, ast.Slice):
+            elif made.kind == _CYCLE or (made.kind == SEQUENCE and isinstance(node.slice, ast.Slice)):
                 found.append(made)
             elif made.kind in (SEQUENCE, MAPPING) and made.items:
                 found += made.items
@@ -390,9 +398,9 @@ class Instances:
         return self._global(node, context)
 
     def _once(self, key: object, question: Callable[[], list[Made]], node: ast.expr, context: Context) -> list[Made]:
-        """Answer a question unless it is being answered: what depends on itself is unknown."""
+        """Answer a question unless it is being answered."""
         if key in self._busy:
-            return [Made(UNKNOWN, node, context)]
+            return [Made(_CYCLE, node, context)]
         self._busy.add(key)
         try:
             return question()
@@ -776,6 +784,8 @@ class Instances:
             return [Made(MODULE, node, context, spec=spec, fresh=True)]
         if name == "torch.jit.script":
             return [Made(MODULE, node, context, fresh=True)]
+        if name.startswith("torch.nn.init.") and name.endswith("_") and first is not None:
+            return [made.passed_on() for made in self._makes(first, context)]
         if name in _FIRST_ARGUMENT and first is not None:
             return [self._as_new(made, node, context) for made in self._makes(first, context)]
         if name in _SEQUENCES or name in _MAPPINGS:
@@ -858,7 +868,7 @@ class Instances:
         found: list[Made] = []
         for made in self._makes(func.value, context):
             same_module = made.kind == MODULE and func.attr in _SAME_MODULE
-            if same_module:
+            if same_module or made.kind == _CYCLE:
                 found.append(made)
             elif made.kind == PARAMETER and (func.attr in _SAME_TENSOR or _changes_in_place(func.attr)):
                 found.append(made.passed_on())
