@@ -90,7 +90,7 @@ class Results:
 def findings(results: Results, default_file: Mapping[str, str]) -> list[Finding]:
     """All findings in report order; ``default_file`` is the file of a target for faults without a place."""
     found = [
-        _finding(code, problem, result.label, default_file)
+        _finding(code, problem, result, default_file)
         for result in results.targets.values()
         for code, event in result.checks.items()
         if event["status"] == "failed"
@@ -101,9 +101,9 @@ def findings(results: Results, default_file: Mapping[str, str]) -> list[Finding]
     return sorted(unique.values(), key=lambda finding: finding.sort_key)
 
 
-def _finding(code: str, problem: Mapping[str, Any], label: str, default_file: Mapping[str, str]) -> Finding:
-    site = problem.get("site")
-    file = site["file"] if site else default_file.get(label) or label.split(":")[0]
+def _finding(code: str, problem: Mapping[str, Any], result: TargetResult, default_file: Mapping[str, str]) -> Finding:
+    site = problem.get("site") or (result.built or {}).get("site")
+    file = site["file"] if site else default_file.get(result.label) or result.label.split(":")[0]
     start = Position(site["row"], site["column"]) if site else Position(1, 1)
     end = Position(site["end_row"], site["end_column"]) if site else Position(1, 1)
     return Finding(

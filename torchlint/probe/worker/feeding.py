@@ -15,7 +15,7 @@ from .building import Broken, Builder, Built, Target, import_target, resolve
 from .diagnosis import diagnose, is_shape_error, mismatch
 from .inference import BATCH, Found, Guess, Outcome, Trials, infer, needs_values, run_model, shown
 from .registry import Problem
-from .sites import definition_site, error_site
+from .sites import USER, definition_site, error_site
 from .specs import Spec, TensorSpec, from_json
 from .subject import Feed, Options, Subject
 from .values import tensors
@@ -210,7 +210,7 @@ def is_fault(outcome: Outcome, model: nn.Module, guess: Guess) -> bool:
     error = outcome.error
     if is_out_of_memory(error):
         return True
-    if needs_values(error):
+    if needs_values(error) or _refuses(error):
         return False
     if isinstance(error, (NameError, SystemExit, EOFError, ImportError, NotImplementedError)):
         return True
@@ -229,6 +229,17 @@ def is_fault(outcome: Outcome, model: nn.Module, guess: Guess) -> bool:
     if isinstance(error, (RuntimeError, ValueError, IndexError, TypeError)) and done:
         return is_shape_error(error) or isinstance(error, (RuntimeError, TypeError))
     return isinstance(error, RuntimeError) and not is_shape_error(error)
+
+
+def _refuses(error: BaseException | None) -> bool:
+    """Whether the model's own code raised the exception on purpose: a condition it sets, not an accident."""
+    trace = error.__traceback__ if error is not None else None
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    file, row = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+    return file in USER and linecache.getline(file, row).strip().startswith(("raise", "assert"))
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:

@@ -367,7 +367,7 @@ class _Search:
         self.keywords = keywords
         self.told = told
         self.flat: dict[str, dict[int, int]] = {}
-        self._heap: list[tuple[int, int, int, Guess]] = []
+        self._heap: list[tuple[int, int, int, int, Guess]] = []
         self._seen: set[Any] = set()
         self._order = 0
         self._per_place: dict[tuple[str, str], int] = {}
@@ -382,7 +382,8 @@ class _Search:
             return
         self._seen.add(key)
         self._order += 1
-        heapq.heappush(self._heap, (-progress, depth, self._order, guess))
+        # What a message asked for goes before another start from nothing.
+        heapq.heappush(self._heap, (-progress, -min(depth, 1), self._order, depth, guess))
 
     def run(self) -> Found:
         """Try until one runs, or the trials or the time are used up."""
@@ -391,7 +392,7 @@ class _Search:
         tried: list[str] = []
         places: set[tuple[str, str]] = set()
         while self._heap and self.trials.count < MAX_TRIALS and time.monotonic() - started < MAX_SECONDS:
-            _, depth, _, guess = heapq.heappop(self._heap)
+            _, _, _, depth, guess = heapq.heappop(self._heap)
             outcome = self.trials.run(guess, self.keywords)
             tried.append(shown(guess))
             if outcome.error is None:
@@ -402,7 +403,7 @@ class _Search:
                 best = (outcome.progress, guess, outcome)
             # A fault of the model fails at one place whatever it is fed: after some corrections turn to other guesses.
             self._per_place[place] = self._per_place.get(place, 0) + 1
-            if self._per_place[place] >= 14 and self.trials.count >= 30 and outcome.progress == best[0]:
+            if self._per_place[place] >= 14 and self.trials.count >= 30 and outcome.progress == best[0] > 3:
                 break
             if depth < 16 and self._per_place[place] <= 14:
                 for follow in corrections(guess, outcome, self):
@@ -597,6 +598,8 @@ def _named_shape(guess: Guess, outcome: Outcome, message: str, search: _Search) 
     parts = [part.strip(" '\"") for part in match[1].split(",") if part.strip(" '\"")]
     actual = re.search(r"(?:[Aa]ctual|[Gg]ot)[^\[]*\[([\d, ]*)\]", message)
     seen = tuple(int(part) for part in actual[1].split(",") if part.strip()) if actual else ()
+    if parts and parts[0] == "*":
+        parts[0] = "B"
     if not parts or "*" in parts:
         return []
     (wanted, *_) = evidence.from_pattern(" ".join(parts) + " ->", search.hints, f"the message asks for {match[0]}")
@@ -676,7 +679,15 @@ def _factored(guess: Guess, got: int, wanted: int, why: str) -> list[Guess]:
     for name, spec in guess.tensors():
         for index, size in enumerate(spec.shape):
             if size > 1 and got != size and got % size == 0 and wanted % (got // size) == 0:
-                shape = (*spec.shape[:index], wanted // (got // size), *spec.shape[index + 1 :])
+                new = wanted // (got // size)
+                shape = (*spec.shape[:index], new, *spec.shape[index + 1 :])
+                alike = [(n, s) for n, s in guess.tensors() if s.shape == spec.shape]
+                if len(alike) > 1:
+                    # Two images that are put together: both have half of the channels.
+                    together = guess
+                    for other, other_spec in alike:
+                        together = together.with_spec(other, replace(other_spec, shape=shape), why)
+                    found.append(together)
                 found.append(guess.with_spec(name, replace(spec, shape=shape), why))
     return found
 

@@ -29,7 +29,7 @@ NAMES = {
 }
 
 # What registration and running show explains most of what later checks would meet, so these go first.
-RUN_FIRST = ("TP103", "TP104", "TP114", "TP105", "TP119", "TP106", "TP112")
+RUN_FIRST = ("TP103", "TP104", "TP114", "TP105", "TP119", "TP112", "TP106")
 
 # The checks that run the model in train mode.
 TRAINS = ("TP104", "TP105", "TP108", "TP110", "TP111", "TP117", "TP119", "TP121", "TP122", "TP123")
