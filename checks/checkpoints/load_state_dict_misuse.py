@@ -9,6 +9,7 @@ from torchlint.check import (
     Call,
     Check,
     ClassInfo,
+    Event,
     ModeChange,
     Module,
     ModuleCall,
@@ -112,7 +113,7 @@ class LoadStateDictMisuse(Check):
         name = name_for(module.source, "torch.load", call)
         report(
             given,
-            "load_state_dict takes a state dict, not the name of a file, and raises; read the file with torch.load first.",
+            "load_state_dict takes a state dict, not the name of a file, and raises; read the file with torch.load.",
             fix=safe("Read the file", surround(module.source, given, f"{name.spelling}(", ")"), name.edits)
             if name is not None
             else None,
@@ -140,6 +141,7 @@ class LoadStateDictMisuse(Check):
         dicts: dict[Value, Call] = {}
         saved: set[object] = set()
         told: set[Value] = set()
+        event: Event
         for event in trace.root.events():
             if isinstance(event, Call):
                 if event.name == "torch.nn.Module.load_state_dict" and event.result is not None:
