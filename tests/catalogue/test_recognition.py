@@ -184,6 +184,12 @@ OTHER_WORDINGS = {
     "Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same": "X-27",
     "can't optimize a non-leaf Variable": "X-12",
     "Default process group is not initialized": "X-32",
+    "KeyError: 'unexpected key \"encoder.conv4.weight\" in state_dict'": "L-12",
+    "BCECriterion.cu:57: Assertion `*input >= 0. && *input <= 1.` failed.": "X-25",
+    "Sizes of tensor must match except in dimension 2. Got 48 and 49 (The offending index is 0)": "X-04",
+    "TypeError: can't pickle Environment objects": "X-14",
+    "rank is not set but it is required for env:// init method": "T-I2",
+    "DDP expects same model across all ranks, but Rank 0 has 2 params, while rank 1 has 0 params": "T-I2",
     "RuntimeError: CUDA error: no kernel image is available for execution on the device": "R-W1",
     "AssertionError: Torch not compiled with CUDA enabled": "R-W1",
     "GET was unable to find an engine to execute this computation": "R-08",
@@ -331,6 +337,20 @@ RuntimeError: stack expects each tensor to be equal size, but got [3] at entry 0
 """)
     assert "T-E3" in explanation.best.answer.ids
     assert "T-E2" in explanation.matches[1].answer.ids
+
+
+def test_an_envelope_that_was_cut_off_comes_after_the_error_named_beside_it() -> None:
+    explanation = explained("""\
+My training stops with: stack expects each tensor to be equal size, but got [3] at entry 0 and [4] at entry 1
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    for batch in loader:
+RuntimeError: Caught RuntimeError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/venv/lib/python3.12/site-packages/torch/utils/data/_utils/worker.py", line 349, in _worker_loop
+    data = fetcher.fetch(ind
+""")
+    assert "T-E3" in explanation.best.answer.ids
 
 
 def test_an_unknown_error_in_the_envelope_leaves_the_envelope_to_explain() -> None:

@@ -6,7 +6,8 @@ that prove nothing alone, and count fully when one of ``context`` is in the text
 in words), and its ``cause`` tables in order of likelihood. A cause's ``when`` is a pattern over the text without white
 space: a cause that fits comes first. ``kinds`` are what a message that must be taken apart (two dtypes, two lists of
 keys) can turn out to say. ``id`` is the failure it goes by where that is not the first. ``rank`` prefers an answer to
-others that fit as well, or puts it behind them.
+others that fit as well, or puts it behind them. An ``envelope`` only wraps another error's message: it comes after all
+that is recognised.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Answer:
     context: tuple[str, ...]
     kinds: tuple[str, ...]
     rank: int
+    envelope: bool
     symptoms: tuple[str, ...]
     unread: str
 
@@ -130,6 +132,7 @@ def _answer(entry: dict[str, Any], ids: tuple[str, ...], unread: str) -> Answer:
         context=tuple(entry.get("context", ())),
         kinds=tuple(entry.get("kinds", ())),
         rank=entry.get("rank", 0),
+        envelope=entry.get("envelope", False),
         symptoms=(*symptoms.get("en", ()), *symptoms.get("zh", ())),
         unread=unread,
     )

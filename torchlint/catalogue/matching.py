@@ -52,6 +52,10 @@ class _Found:
     start: int
     end: int
 
+    def order(self) -> float:
+        """What it is ranked by. Of an envelope is spoken where nothing in it, or said beside it, is recognised."""
+        return min(self.score, SURE) if self.answer.envelope else self.score
+
 
 def flatten(text: str) -> str:
     """The text without white space."""
@@ -68,7 +72,7 @@ def match(transcript: Transcript) -> list[Match]:
             known = best.get(found.answer.slug)
             if known is None or found.score > known.score:
                 best[found.answer.slug] = found
-    ranked = sorted(best.values(), key=lambda found: -found.score)
+    ranked = sorted(best.values(), key=_Found.order, reverse=True)
     kept: list[_Found] = []
     for found in ranked:
         # What is recognised by a part of a better match's words says nothing of its own.
