@@ -21,6 +21,7 @@ from torchlint.program.values import (
     Array,
     Bound,
     Class,
+    Compiled,
     Const,
     Dict,
     External,
@@ -126,6 +127,8 @@ class Caller(Library):
             return self.call_object(callee, arguments, keywords, node)
         if isinstance(callee, Bound):
             return self.call_method(callee.receiver, callee.method, arguments, keywords, node)
+        if isinstance(callee, Compiled):
+            return self.call_value(callee.module, arguments, keywords, node)
         if isinstance(callee, Partial):
             return self.call_value(
                 callee.callee, [*callee.arguments, *arguments], {**callee.keywords, **keywords}, node
@@ -165,6 +168,8 @@ class Caller(Library):
             return event.result
         if isinstance(receiver, External):
             return self.call_value(self.imported(f"{receiver.qualname}.{name}", self.frame), arguments, keywords, node)
+        if isinstance(receiver, Compiled):
+            return self.compiled_method(receiver, name, arguments, keywords, node)
         if isinstance(receiver, Object):
             found = self.object_attribute(receiver, name, node)
             if isinstance(found, Bound) and found.receiver is receiver:
@@ -205,6 +210,8 @@ class Caller(Library):
 
     def escape(self, value: Value, depth: int = 0) -> None:
         """Something unseen holds this value now and may have changed it."""
+        if isinstance(value, Compiled):
+            value = value.module
         if isinstance(value, (Object, Symbol)) and (
             self.state.get(value, "@mode", MISSING) is not MISSING or isinstance(value, Object)
         ):

@@ -15,6 +15,7 @@ from torchlint.program.values import (
     Array,
     Bound,
     Class,
+    Compiled,
     Const,
     Dict,
     External,
@@ -180,6 +181,8 @@ class Evaluator(Caller):
             return self.class_member(value, name, node)  # type: ignore[arg-type]
         if kind is Super:
             return self.super_member(value, name, node)  # type: ignore[arg-type]
+        if isinstance(value, Compiled):
+            return value.module if name == "_orig_mod" else self.get_attribute(value.module, name, node)
         stored = self.state.get(value, f".{name}")
         return stored if stored is not None else Bound(value, name, node)
 
@@ -628,6 +631,8 @@ class Evaluator(Caller):
 
     def set_attribute(self, owner: Value, name: str, value: Value, node: ast.Attribute) -> None:
         """``owner.name = value``."""
+        if isinstance(owner, Compiled):
+            owner = owner.module
         self.emit(AttributeStore(node, owner, name, value))
         if isinstance(owner, Tensor):
             self.set_tensor_attribute(owner, name, value, node)

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchlint.program.values import (
     Array,
+    Compiled,
     Const,
     Dict,
     Object,
@@ -180,9 +181,7 @@ def _deepcopy(self: Any, name: str, arguments: list[Value], keywords: dict[str, 
 
 def _compile(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
     first = arguments[0] if arguments else keywords.get("model")
-    if isinstance(first, Object):
-        self.state.set(first, "@compiled", node)
-    return first
+    return Compiled(first, node) if isinstance(first, (Object, Symbol)) else first
 
 
 def _from_numpy(self: Any, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:

@@ -25,6 +25,7 @@ from torchlint.program.values import (
     Array,
     Bound,
     Class,
+    Compiled,
     Const,
     Context,
     Dict,
@@ -84,6 +85,15 @@ WRAPPERS = frozenset(
         "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
     )
 )
+PREFIXING = frozenset(
+    (
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+    )
+)
+"""Wrappers whose state dict has ``module.`` before all names."""
 FACTORIES = frozenset(
     "zeros ones rand randn empty full arange linspace logspace eye randint randperm tensor as_tensor normal "
     "zeros_like ones_like rand_like randn_like empty_like full_like randint_like Tensor FloatTensor "
@@ -395,7 +405,7 @@ class Library(Tensors):
                 self.thaw()
             return module
         if name == "state_dict":
-            return StateDict(module, node)
+            return StateDict(module, node, self._prefix(module))
         if name in SELF_RETURNING:
             if name in ("to", "cuda", "cpu"):
                 self.state.set(module, "@device", arguments[0] if arguments else Const(name))
@@ -441,6 +451,25 @@ class Library(Tensors):
         if name == "__call__" and isinstance(module, Object):
             return self.call_module(module, arguments, keywords, node)
         return Symbol("", "result", module, node)
+
+    def _prefix(self, module: Value) -> str:
+        """What a wrapper puts before the names of its module's tensors, on some path at least."""
+        for one in self.state.get(module, "@alternatives", (module,)):
+            if isinstance(one, Object) and one.spec is not None and one.spec.name in PREFIXING:
+                return "module."
+        return ""
+
+    def compiled_method(
+        self, receiver: Compiled, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """A method of a compiled module: its module's, but for the names in its state dict."""
+        if name == "load_state_dict":
+            self.emit(Call(node, f"torch.nn.Module.{name}", receiver, arguments, keywords))
+            return Symbol("", "result", None, node)
+        result = self.call_method(receiver.module, name, arguments, keywords, node)
+        if name == "state_dict" and isinstance(result, StateDict):
+            return StateDict(result.of, node, f"_orig_mod.{result.prefix}")
+        return receiver if result is receiver.module else result
 
     def super_method(
         self, receiver: Super, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
@@ -591,6 +620,8 @@ class Library(Tensors):
             return self._sequence_method(receiver, name, arguments, node)
         if isinstance(receiver, Dict):
             return self._dict_method(receiver, name, arguments, keywords, node)
+        if isinstance(receiver, Array) and name in ("item", "tolist", "tobytes"):
+            return Symbol("", "result", receiver, node)
         if isinstance(receiver, Array):
             return (
                 Array({"float32": "float32", "float64": "float64"}.get(_constant_name(arguments)), node, receiver.of)

@@ -11,6 +11,7 @@ from torchlint.program.values import (
     Answer,
     Bound,
     Class,
+    Compiled,
     Const,
     Dict,
     External,
@@ -22,6 +23,7 @@ from torchlint.program.values import (
     Scheduler,
     Sequence,
     State,
+    StateDict,
     Super,
     Symbol,
     Tensor,
@@ -339,6 +341,11 @@ class Machine:
         for one, other in ((a, b), (b, a)):
             if isinstance(one, Const) and one.value is None and not isinstance(other, Const):
                 return other  # optional: where it is used, it is there
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, Compiled) and one.module is (other.module if isinstance(other, Compiled) else other):
+                return one
+        if isinstance(a, StateDict) and isinstance(b, StateDict) and a.of is b.of and a.prefix == b.prefix:
+            return a
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             ra, rb = self.requires_grad(a), self.requires_grad(b)
             return Tensor(

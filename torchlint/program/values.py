@@ -309,14 +309,31 @@ class Context(Value):
         return self.kind
 
 
+class Compiled(Value):
+    """What ``torch.compile(module)`` gives: its module in all but the names that its state dict has."""
+
+    __slots__ = ("module",)
+
+    def __init__(self, module: Value, node: ast.AST | None = None) -> None:
+        self.node = node
+        self.module = module
+
+    def __repr__(self) -> str:
+        return f"compiled {self.module!r}"
+
+
 class StateDict(Value):
-    """What ``module.state_dict()`` gives: references to the module's tensors."""
+    """What ``module.state_dict()`` gives: references to the module's tensors.
 
-    __slots__ = ("of",)
+    ``prefix`` is what a wrapper puts before all names (``module.``, ``_orig_mod.``) on some path at least.
+    """
 
-    def __init__(self, of: Value, node: ast.AST | None = None) -> None:
+    __slots__ = ("of", "prefix")
+
+    def __init__(self, of: Value, node: ast.AST | None = None, prefix: str = "") -> None:
         self.node = node
         self.of = of
+        self.prefix = prefix
 
     def __repr__(self) -> str:
         return f"state_dict of {self.of!r}"
