@@ -30,6 +30,7 @@ from torchlint.program.values import (
     Parameters,
     Partial,
     Sequence,
+    StateDict,
     Super,
     Symbol,
     Tensor,
@@ -193,6 +194,20 @@ class Caller(Library):
                 return self.class_method(receiver, name, arguments, keywords, node)
             return self.call_value(found, arguments, keywords, node)
         return self.value_method(receiver, name, arguments, keywords, node)
+
+    def compiled_method(
+        self, receiver: Compiled, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """A method of a compiled module: its module's, but for the names in its state dict."""
+        if name == "load_state_dict":
+            event = Call(node, f"torch.nn.Module.{name}", receiver, arguments, keywords)
+            self.emit(event)
+            event.result = Symbol("", "result", None, node)
+            return event.result
+        result = self.call_method(receiver.module, name, arguments, keywords, node)
+        if name == "state_dict" and isinstance(result, StateDict):
+            return StateDict(result.of, node, f"_orig_mod.{result.prefix}")
+        return receiver if result is receiver.module else result
 
     def unknown_call(self, callee: Value, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """A call that can't be followed: what it was given may be changed by it."""

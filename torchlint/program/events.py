@@ -20,6 +20,7 @@ E = TypeVar("E", bound="Event")
 HOLDING = frozenset(
     {
         "torch.save",
+        "safetensors.torch.save_file",
         *(f"torch.autograd.{name}" for name in ("gradcheck", "gradgradcheck")),
         *(f"torch.autograd.gradcheck.{name}" for name in ("gradcheck", "gradgradcheck")),
     }

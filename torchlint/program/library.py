@@ -459,18 +459,6 @@ class Library(Tensors):
                 return "module."
         return ""
 
-    def compiled_method(
-        self, receiver: Compiled, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> Value:
-        """A method of a compiled module: its module's, but for the names in its state dict."""
-        if name == "load_state_dict":
-            self.emit(Call(node, f"torch.nn.Module.{name}", receiver, arguments, keywords))
-            return Symbol("", "result", None, node)
-        result = self.call_method(receiver.module, name, arguments, keywords, node)
-        if name == "state_dict" and isinstance(result, StateDict):
-            return StateDict(result.of, node, f"_orig_mod.{result.prefix}")
-        return receiver if result is receiver.module else result
-
     def super_method(
         self, receiver: Super, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST
     ) -> Value:
