@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchlint.check import Assigned, Module, Scope
+from torchlint.check import Assigned, Call, Compiled, Const, Dict, Module, Scope, Value
 
 PATH_MAKERS = frozenset(
     {"os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "pathlib.PurePath", "builtins.str"}
@@ -209,3 +209,45 @@ class _Origins:
 def _changes(value: ast.expr | None, name: str) -> bool:
     """Whether a binding makes something of the variable's own old value."""
     return value is not None and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(value))
+
+
+Held = tuple["str | None", Value]
+"""Something that is saved: the key that it stands under (None for what is saved as a whole), and the value."""
+
+
+def saved(call: Call) -> Iterator[Held]:
+    """What a call of torch.save writes: the object itself, or what the containers that it is hold, under any key."""
+    whole = call.arguments[0] if call.arguments else call.keywords.get("obj")
+    if whole is not None:
+        yield from _inside(call, None, whole, 0)
+
+
+def _inside(call: Call, key: str | None, value: Value, depth: int) -> Iterator[Held]:
+    items = call.held.items.get(value) if call.held is not None and depth < 5 else None
+    if items is None:
+        yield key, value.module if isinstance(value, Compiled) else value
+    elif isinstance(value, Dict):
+        for name, item in items[0]:
+            inner = str(name.value) if isinstance(name, Const) else ""
+            yield from _inside(call, f"{key}.{inner}" if key else inner, item, depth + 1)
+    else:
+        for item in items[0]:
+            yield from _inside(call, key or "", item, depth + 1)
+
+
+def written(call: Call, key: str | None) -> ast.expr | None:
+    """The expression that a saved thing is written as, where the call itself, or a display in the file, shows it."""
+    node = call.node
+    if not isinstance(node, ast.Call):
+        return None
+    given = argument(node, 0, "obj")
+    if key is None:
+        return given
+    whole = call.arguments[0] if call.arguments else call.keywords.get("obj")
+    display = whole.node if isinstance(whole, Dict) else None
+    if not isinstance(display, ast.Dict) or display not in call.module.scope.parents:
+        return None
+    for name, value in zip(display.keys, display.values, strict=True):
+        if isinstance(name, ast.Constant) and str(name.value) == key:
+            return value
+    return None

@@ -1,0 +1,110 @@
+"""TL701 save-whole-model."""
+
+from __future__ import annotations
+
+import ast
+
+from torchlint.check import (
+    Applicability,
+    Call,
+    Check,
+    Event,
+    Fix,
+    ModeChange,
+    Object,
+    Report,
+    Severity,
+    Trace,
+    Value,
+    on,
+)
+from torchlint.source.edits import append, unsafe
+
+from .common import saved, written
+
+_MODULES_ALONE = frozenset(
+    f"torch.nn.Module.{name}"
+    for name in (
+        *("train", "eval", "parameters", "named_parameters", "modules", "named_modules", "children", "named_children"),
+        *("buffers", "named_buffers", "requires_grad_", "register_forward_hook"),
+    )
+)
+"""Methods whose receiver can be nothing but a module."""
+
+
+class SaveWholeModel(Check):
+    """torch.save is given a module instead of its state dict: the file holds the path to the class, not the class.
+
+    ## Why
+
+    Pickling a module writes its tensors and the name under which its class was imported. When the class is renamed,
+    moved or edited, or the file is read in another project, loading raises `ModuleNotFoundError` or "Can't get
+    attribute"; and since torch 2.6 torch.load refuses such a file unless `weights_only=False` lets it run any code.
+
+    ## Bad
+
+        torch.save(model, "model.pt")
+        torch.save({"epoch": epoch, "net": net}, "checkpoint.pt")
+
+    ## Good
+
+        torch.save(model.state_dict(), "model.pt")
+        torch.save({"epoch": epoch, "net": net.state_dict()}, "checkpoint.pt")
+
+    ## Known limits
+
+    Reported where the value is known to be a module: it is built in the file, annotated as one, or its train(),
+    eval() or parameters() is called. Scripted, exported and quantized models are left alone. The fix is unsafe: what
+    loads the file must build the model and give it the state dict.
+    """
+
+    code = "TL701"
+    name = "save-whole-model"
+    severity = Severity.WARNING
+    fixable = Applicability.UNSAFE
+    failures = ("T-G1", "L-13")
+    mentions = ("save",)
+
+    @on(Trace)
+    def check(self, trace: Trace, report: Report) -> None:
+        """Look at what each torch.save of the trace gets."""
+        modules: set[Value] = set()
+        quantized: set[Value] = set()
+        saves: list[Call] = []
+        event: Event
+        for event in trace.root.events(again=True):
+            if isinstance(event, ModeChange):
+                modules.add(event.target)
+            elif isinstance(event, Call):
+                if event.name == "torch.save" and event.frame.module is report.module:
+                    saves.append(event)
+                elif event.name in _MODULES_ALONE and event.receiver is not None:
+                    modules.add(event.receiver)
+                elif "quantiz" in event.name:
+                    quantized.update(event.arguments)
+        for call in saves:
+            for key, value in saved(call):
+                is_module = value.is_module if isinstance(value, Object) else value in modules
+                if is_module and value not in quantized:
+                    _tell(call, key, value, report)
+                    break
+
+
+def _tell(call: Call, key: str | None, value: Value, report: Report) -> None:
+    expression = written(call, key)
+    text = call.module.source.segment(expression) if expression is not None else ""
+    name = text if text.isidentifier() or text.replace(".", "").isidentifier() else "the model"
+    cls = value.cls.name if isinstance(value, Object) and value.cls is not None else "its class"
+    where = "" if key is None else f' under "{key}"' if key else " in a list"
+    report(
+        call.node.func if isinstance(call.node, ast.Call) else call.node,
+        f"This pickles {name} as a whole{where}: the file can be read only where {cls} can be imported from the same "
+        f"place, and only with weights_only=False; save {name}.state_dict().",
+        fix=_fix(call, expression),
+    )
+
+
+def _fix(call: Call, expression: ast.expr | None) -> Fix | None:
+    if not isinstance(expression, (ast.Name, ast.Attribute)):
+        return None
+    return unsafe("Save the state dict", append(call.module.source, expression, ".state_dict()"))
