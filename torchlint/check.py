@@ -10,6 +10,7 @@ gets the thing and ``report``.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
@@ -132,11 +133,29 @@ __all__ = [
     "UnknownCall",
     "Value",
     "ZeroGrad",
+    "is_module_factory",
     "is_super_call",
     "module_class",
     "on",
     "operations",
+    "returns_evaluating_module",
 ]
+
+
+@functools.cache
+def is_module_factory(qualname: str) -> bool:
+    """Whether calling a function of another package gives an nn.Module of a class that it chooses."""
+    from torchlint.torchapi.third_party import is_module_factory
+
+    return is_module_factory(qualname)
+
+
+@functools.cache
+def returns_evaluating_module(qualname: str) -> bool:
+    """Whether the module that a function of another package gives is in eval mode already."""
+    from torchlint.torchapi.third_party import returns_evaluating_module
+
+    return returns_evaluating_module(qualname)
 
 
 class AnyClass:
