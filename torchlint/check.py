@@ -43,6 +43,7 @@ from torchlint.program.events import (
 )
 from torchlint.program.index import Scope
 from torchlint.program.instances import Instances, Made
+from torchlint.program.machine import Frame
 from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
 from torchlint.program.values import (
     Array,
@@ -94,6 +95,7 @@ __all__ = [
     "Event",
     "External",
     "Fix",
+    "Frame",
     "Function",
     "FunctionClass",
     "FunctionInfo",

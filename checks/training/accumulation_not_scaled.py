@@ -19,6 +19,7 @@ from torchlint.check import (
 )
 
 from .common import spelled, steps_an_optimizer
+from .repairs import divided_by_number
 
 
 class AccumulationNotScaled(Check):
@@ -56,7 +57,8 @@ class AccumulationNotScaled(Check):
         told: set[object] = set()
         for step in trace.root.events(OptimizerStep):
             loop = step.loop
-            if loop is None or not steps_an_optimizer(step) or not _every_so_many(step, loop):
+            test = _every_so_many(step, loop) if loop is not None else None
+            if loop is None or test is None or not steps_an_optimizer(step):
                 continue
             if next(loop.events(ClipGrad), None) is not None:
                 continue
@@ -76,18 +78,19 @@ class AccumulationNotScaled(Check):
                         f"gradients add up over several batches before line {step.node.lineno} steps, and "  # type: ignore[attr-defined]
                         f"`{spelled(backward.node)}` isn't divided by their number: the step is that many times too "
                         "large; divide the loss by it",
+                        fix=divided_by_number(backward, test),
                     )
 
 
-def _every_so_many(step: OptimizerStep, loop: Block) -> bool:
-    """Whether a step hangs on a count of iterations: ``if i % k == 0``."""
+def _every_so_many(step: OptimizerStep, loop: Block) -> ast.expr | None:
+    """The condition on a count of iterations that a step hangs on: ``if i % k == 0``."""
     for block in step.block.enclosing("branch", "loop"):
         if block is loop:
-            return False
-        test = getattr(block.node, "test", None)
+            return None
+        test: ast.expr | None = getattr(block.node, "test", None)
         if test is not None and any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(test)):
-            return True
-    return False
+            return test
+    return None
 
 
 def _is_plain_mean(loss: Tensor) -> bool:

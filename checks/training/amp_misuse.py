@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from torchlint.check import (
     Applicability,
     Backward,
@@ -10,6 +12,7 @@ from torchlint.check import (
     Const,
     Context,
     External,
+    Fix,
     Optimizer,
     OptimizerStep,
     Report,
@@ -22,6 +25,7 @@ from torchlint.check import (
 )
 
 from .common import spelled
+from .repairs import behind_autocast, scaled_by, stepped_by_scaler, updated
 
 
 class AmpMisuse(Check):
@@ -82,6 +86,7 @@ class AmpMisuse(Check):
                     backward.node,
                     f"`{spelled(backward.node)}` runs on the unscaled loss while a GradScaler steps the optimizer: its "
                     "step raises, or small gradients are lost; write `scaler.scale(loss).backward()`",
+                    fix=scaled_by(backward, scaled),
                 )
                 return
             if any(isinstance(c, Context) and c.kind == "autocast" for c in _contexts(backward)):
@@ -89,6 +94,7 @@ class AmpMisuse(Check):
                     backward.node,
                     f"`{spelled(backward.node)}` runs inside autocast; leave the block before the backward, which uses "
                     "the dtypes of the forward by itself",
+                    fix=_moved(backward),
                 )
                 return
         if any(isinstance(b.loss, Tensor) and b.loss.op == "scaled" for b in backwards):
@@ -98,6 +104,7 @@ class AmpMisuse(Check):
                         step.node,
                         f"`{spelled(step.node)}` steps with gradients that are still scaled; write "
                         "`scaler.step(optimizer)` and `scaler.update()`",
+                        fix=stepped_by_scaler(step, backwards),
                     )
                     return
             if scaled and not updates and scaled[0].module is report.module and isinstance(scaled[0].scaler, Scaler):
@@ -105,7 +112,13 @@ class AmpMisuse(Check):
                     scaled[0].node,
                     "the scaler is never updated: the second `scaler.step` of an optimizer raises; call "
                     "`scaler.update()` after it",
+                    fix=updated(scaled[0]),
                 )
+
+
+def _moved(backward: Backward) -> Fix | None:
+    block = next(backward.block.enclosing("with"), None)
+    return behind_autocast(backward, block.node) if block is not None and isinstance(block.node, ast.With) else None
 
 
 def _both(backward: Backward, backwards: list[Backward]) -> bool:

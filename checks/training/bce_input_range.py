@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchlint.check import Applicability, Check, LossCall, Report, Severity, Tensor, on
 
 from .common import origin_of_scores, spelled
+from .repairs import activation_or_loss, with_loss
 
 ON_PROBABILITIES = frozenset({"torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"})
 ON_LOGITS = frozenset({"torch.nn.BCEWithLogitsLoss", "torch.nn.functional.binary_cross_entropy_with_logits"})
@@ -50,10 +51,12 @@ class BceInputRange(Check):
                 loss.node,
                 f"`{spelled(loss.node)}` wants probabilities, and gets the raw scores of line {made}: it raises as "
                 "soon as one is outside 0 to 1; use BCEWithLogitsLoss, or apply a sigmoid",
+                fix=with_loss(loss, "BCEWithLogitsLoss") if given.scores == "logits" else None,
             )
         elif loss.name in ON_LOGITS and given.scores in ("sigmoid", "probabilities"):
             report(
                 loss.node,
                 f"`{spelled(loss.node)}` applies the sigmoid itself, and its input has been through one in line {made}"
                 ": give it the raw scores",
+                fix=activation_or_loss(loss, given),
             )

@@ -17,9 +17,9 @@ from torchlint.check import (
     Trace,
     on,
 )
-from torchlint.source.edits import name_for, safe, wrap_statements
 
 from .common import evaluation, is_backwarded, spelled
+from .repairs import under_no_grad
 
 
 class MissingNoGrad(Check):
@@ -86,17 +86,8 @@ def _uses_gradients(where: Block) -> bool:
 
 
 def _fix(call: ModuleCall, where: Block) -> Fix | None:
-    source = call.module.source
-    node = where.node
-    name = name_for(source, "torch.no_grad", call.statement)
-    if name is None:
-        return None
-    loop = next(
-        (b for b in call.block.enclosing("loop") if b.frame is call.frame and isinstance(b.node, ast.stmt)), None
-    )
-    statement = node if isinstance(node, (ast.For, ast.AsyncFor)) else loop.node if loop is not None else None
-    if isinstance(statement, ast.stmt):
-        return safe(
-            "with torch.no_grad():", name.edits, wrap_statements(source, [statement], f"with {name.spelling}():")
-        )
-    return None
+    """Under ``no_grad``: the evaluation's loop, or the loop in its function, or the function."""
+    loops = [block for block in call.block.enclosing("loop") if block.frame is call.frame is where.frame]
+    loop = where.node if where.kind == "loop" else loops[0].node if loops else None
+    function = where.frame.function.node if where.frame.function is not None else None
+    return under_no_grad(call.module, loop if isinstance(loop, ast.stmt) else function)

@@ -10,6 +10,7 @@ from torchlint.check import (
     Block,
     Check,
     Fix,
+    Frame,
     Object,
     Optimizer,
     OptimizerStep,
@@ -110,7 +111,7 @@ def _may_clear_unseen(loop: Block, optimizer: Value, step: OptimizerStep) -> boo
     return False
 
 
-def _frames(block: Block) -> list[object]:
+def _frames(block: Block) -> list[Frame]:
     return [each.frame for each in block.enclosing("call", "root")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchlint.check import Applicability, Check, LossCall, Report, Severity, Tensor, on
 
 from .common import origin_of_scores, spelled
+from .repairs import with_log_activation, with_loss
 
 LOSSES = frozenset({"torch.nn.NLLLoss", "torch.nn.functional.nll_loss"})
 WHAT = {"logits": "raw scores", "probabilities": "probabilities", "sigmoid": "sigmoid output"}
@@ -46,4 +47,7 @@ class NllWithoutLogSoftmax(Check):
                 loss.node,
                 f"`{spelled(loss.node)}` wants log-probabilities and gets {WHAT[given.scores]} (line "
                 f"{origin_of_scores(given)}): use log_softmax there, or cross_entropy on the raw scores",
+                fix=with_loss(loss, "CrossEntropyLoss")
+                if given.scores == "logits"
+                else with_log_activation(loss.module, given),
             )

@@ -19,6 +19,7 @@ from torchlint.check import (
 )
 
 from .common import sources, spelled
+from .repairs import parameters_added
 
 
 class OptimizerHoldsStaleParameters(Check):
@@ -71,6 +72,7 @@ class OptimizerHoldsStaleParameters(Check):
                         store.node,
                         f"the optimizer of line {optimizer.node.lineno} was built before and never gets the weights of "  # type: ignore[attr-defined]
                         f"the new `{spelled(store.node)}`: build it after this, or add them with `add_param_group`",
+                        fix=parameters_added(store, optimizer),
                     )
                     break
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torchlint.check import (
     Applicability,
     Check,
-    Fix,
     Optimizer,
     OptimizerStep,
     Report,
@@ -15,9 +14,9 @@ from torchlint.check import (
     Trace,
     on,
 )
-from torchlint.source.edits import move_statement, safe
 
 from .common import receiver
+from .repairs import after_optimizer, once_a_batch
 
 PER_BATCH = frozenset({"OneCycleLR", "CyclicLR"})
 
@@ -81,7 +80,7 @@ class SchedulerOrder(Check):
             step.node,
             f"`{name}.step()` comes before the optimizer's first step (line {inside[0].node.lineno}): torch warns and "  # type: ignore[attr-defined]
             "skips the schedule's first value; step the scheduler after the optimizer",
-            fix=_fix(step, inside[-1]),
+            fix=after_optimizer(step, inside[-1]),
         )
 
     def _pace(
@@ -97,13 +96,5 @@ class SchedulerOrder(Check):
             report(
                 step.node,
                 f"`{name}.step()` runs once an epoch, and {tail} counts batches: call it after each optimizer step",
+                fix=once_a_batch(step, own[-1]),
             )
-
-
-def _fix(step: SchedulerStep, optimizer_step: OptimizerStep) -> Fix | None:
-    if step.frame is not optimizer_step.frame or step.loop is not optimizer_step.loop or optimizer_step.conditional:
-        return None
-    source = step.module.source
-    return safe(
-        "moved after the optimizer's step", move_statement(source, step.statement, "after", optimizer_step.statement)
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchlint.check import Applicability, Check, LossCall, Report, Severity, Tensor, on
 
 from .common import origin_of_scores, spelled
+from .repairs import without_activation
 
 LOSSES = frozenset({"torch.nn.CrossEntropyLoss", "torch.nn.functional.cross_entropy"})
 WHAT = {
@@ -54,4 +55,5 @@ class SoftmaxBeforeCrossEntropy(Check):
             loss.node,
             f"`{spelled(loss.node)}` applies log_softmax itself, and its input has been through {WHAT[given.scores]}"
             f"{f' in line {made}' if made else ''}: give it the raw scores",
+            fix=without_activation(loss.module, given),
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, on
 
 from .common import spelled
+from .repairs import logarithm_in_one, with_eps
 
 SQUASHED = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
 LOSS_WORDS = ("loss", "distance", "criterion", "penalty", "contrastive", "triplet")
@@ -54,6 +55,7 @@ class UnstableLogExp(Check):
                     call,
                     f"`{spelled(call)}` is log(0) where {squashing} underflows, and its gradient NaN; use "
                     f"`{SQUASHED[squashing]}`",
+                    fix=logarithm_in_one(module, call, inner) if inner is not None else None,
                 )
         for call, scope in module.scope.all_calls("sqrt"):
             if not _is_loss(scope):
@@ -63,6 +65,7 @@ class UnstableLogExp(Check):
                 report(
                     call,
                     f"`{spelled(call)}` has a NaN gradient where its argument is 0 (equal inputs); add an eps inside",
+                    fix=with_eps(module, call, inner),
                 )
 
 
