@@ -22,6 +22,7 @@ from torchlint.source.edits import (
     insert_statement_before,
     insert_text,
     move_statement,
+    move_statements,
     remove_argument,
     rename_attribute,
     replace,
@@ -412,6 +413,22 @@ def test_a_moved_block_is_indented_anew_but_not_inside_its_strings() -> None:
     assert changed(source, move_statement(source, branch, "after", source.tree.body[1])) == (
         "for i in x:\n    f('''a\n  b''',\n      c)\nz\nif y:\n    d\n"
     )
+
+
+def test_the_last_statements_of_a_block_are_taken_out_of_it() -> None:
+    text = "with a:\n\tb\n\tc(\n\t\t1)  # c\n\n\t# d\n\tif d:\n\t\te = '''\n\te'''\n\t\t# e\nf\n"
+    source = source_from_text(text)
+    block = source.tree.body[0]
+    assert changed(source, move_statements(source, block.body[1:], "after", block)) == (  # type: ignore[attr-defined]
+        "with a:\n\tb\nc(\n\t1)  # c\n\n# d\nif d:\n\te = '''\n\te'''\n\t# e\nf\n"
+    )
+    assert move_statements(source, block.body, "after", block) is None  # type: ignore[attr-defined]
+
+
+def test_several_statements_move_in_their_order() -> None:
+    source = source_from_text("a  # a\nb\nc\nd\n")
+    a, b, _, d = source.tree.body
+    assert changed(source, move_statements(source, [a, b], "after", d)) == "c\nd\na  # a\nb\n"
 
 
 # ---------------------------------------------------------------------------------------------------- blocks

@@ -57,6 +57,7 @@ __all__ = [
     "insert_statement_before",
     "insert_text",
     "move_statement",
+    "move_statements",
     "name_for",
     "remove_argument",
     "rename_attribute",
@@ -480,14 +481,40 @@ def move_statement(
     source: SourceFile, statement: ast.stmt, where: Literal["before", "after"], other: ast.stmt
 ) -> Edits | None:
     """Take a statement, with the comment behind it, to the front or the back of another one, in any suite."""
-    place, target = place_of(source, statement), place_of(source, other)
-    deletion = delete_statement(source, statement)
-    if place is None or target is None or deletion is None:
-        return None
-    text = _movable_text(source, place)
+    return move_statements(source, [statement], where, other)
+
+
+def move_statements(
+    source: SourceFile, statements: Sequence[ast.stmt], where: Literal["before", "after"], other: ast.stmt
+) -> Edits | None:
+    """Take statements, in this order, to the front or the back of another one; not all of their suite."""
+    places = [place_of(source, statement) for statement in statements]
+    if where == "after" and None not in places and statements[-1].end_lineno == other.end_lineno:
+        return _taken_out(source, [place for place in places if place], other)
+    deletions = [delete_statement(source, statement) for statement in statements]
     insert = insert_statement_before if where == "before" else insert_statement_after
+    text = "\n".join(_movable_text(source, place) for place in places if place)
     insertion = insert(source, other, text)
-    return None if insertion is None else (*deletion, *insertion)
+    if None in places or None in deletions or insertion is None:
+        return None
+    return (*(edit for deletion in deletions if deletion for edit in deletion), *insertion)
+
+
+def _taken_out(source: SourceFile, places: Sequence[Place], block: ast.stmt) -> Edits | None:
+    """Take the last statements of a block out of it: they stay where they are and lose its indentation."""
+    first, target = places[0], place_of(source, block)
+    in_order = all(a.suite is b.suite and a.index + 1 == b.index for a, b in itertools.pairwise(places))
+    if not in_order or target is None or not first.index or places[-1].next is not None:
+        return None
+    if any(standing(source, place.statement) is not Standing.OWN_LINE for place in places):
+        return None
+    inner, outer = suite_indent(source, first), suite_indent(source, target)
+    kept = string_rows(source, [place.statement for place in places])
+    edits: list[Edit] = []
+    for row in range(start_of(source, first.statement).row, last_row(source, places[-1]) + 1):
+        if row not in kept and source.lines[row - 1].startswith(inner):
+            edits.append(Edit(Position(row, 1), Position(row, len(inner) + 1), outer))
+    return tuple(edits)
 
 
 def _movable_text(source: SourceFile, place: Place) -> str:
