@@ -274,8 +274,15 @@ class Builder:
     def build_fake(self, seed: int = 0) -> Built:
         """A fresh model on fake tensors, however small. Raises Broken (TP102)."""
         torch.manual_seed(seed)
+        try:
+            return self._built_on_meta(_META_FROM)
+        except Broken:
+            # Small real tensors and large ones without values may not go together; then let none have values.
+            return self._built_on_meta(0)
+
+    def _built_on_meta(self, smallest: int) -> Built:
         construction = Construction()
-        with construction.recording(), _LargeOnMeta():
+        with construction.recording(), _LargeOnMeta(smallest):
             model, arguments = self._make()
         return Built(model, self.value, construction, arguments, make_fake(model))
 
@@ -417,8 +424,9 @@ class _SizeGuard(torch.overrides.TorchFunctionMode):
 class _LargeOnMeta(torch.overrides.TorchFunctionMode):
     """Makes large tensors on the meta device, where they cost nothing; small ones stay real, so ``.item()`` works."""
 
-    def __init__(self) -> None:
+    def __init__(self, smallest: int = _META_FROM) -> None:
         super().__init__()
+        self._smallest = smallest
         self._factories = _constructors()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -434,7 +442,7 @@ class _LargeOnMeta(torch.overrides.TorchFunctionMode):
             )
         except (TypeError, RuntimeError):
             return func(*args, **kwargs)
-        return made if made.numel() >= _META_FROM else func(*args, **kwargs)
+        return made if made.numel() >= self._smallest else func(*args, **kwargs)
 
 
 def fake_like(tensor: torch.Tensor, fake_mode: Any, device: str = "cpu") -> torch.Tensor:
