@@ -17,6 +17,7 @@ from torchlint.check import (
     Scope,
     Severity,
     StateDict,
+    Symbol,
     Trace,
     Value,
     module_class,
@@ -137,27 +138,27 @@ class LoadStateDictMisuse(Check):
     @on(Trace)
     def used(self, trace: Trace, report: Report) -> None:
         """A key report, or a state dict, that is called or switched to eval as if it were the model."""
-        reports: dict[Value, Call] = {}
-        dicts: dict[Value, Call] = {}
+        reports: dict[ast.AST, Call] = {}
+        dicts: dict[ast.AST, Call] = {}
         saved: set[object] = set()
-        told: set[Value] = set()
+        told: set[ast.AST] = set()
         event: Event
         for event in trace.root.events():
             if isinstance(event, Call):
                 if event.name == "torch.nn.Module.load_state_dict" and event.result is not None:
-                    reports[event.result] = event
+                    reports[event.node] = event
                 elif event.name == "torch.save" and len(event.arguments) > 1 and _is_state(event.arguments[0]):
                     saved.add(_path_key(event.arguments[1]))
                 elif event.name in _LOADS and event.result is not None and _gives_dict(event, saved):
-                    dicts[event.result] = event
+                    dicts[event.node] = event
             target = _used_as_module(event)
-            if target is None or target in told:
+            if target is None or target.origin != "result" or target.node is None or target.node in told:
                 continue
             for table, what in ((reports, "the key report"), (dicts, "the state dict")):
-                made = table.get(target)
+                made = table.get(target.node)
                 if made is None or made.frame.module is not report.module:
                     continue
-                told.add(target)
+                told.add(target.node)
                 if table is reports:
                     parent = made.frame.scope.parents.get(made.node)
                     message = "load_state_dict returns a report of the keys, and that is used as the model later; "
@@ -170,12 +171,13 @@ class LoadStateDictMisuse(Check):
                     )
 
 
-def _used_as_module(event: object) -> Value | None:
+def _used_as_module(event: Event) -> Symbol | None:
+    used: Value | None = None
     if isinstance(event, (ModeChange, ModuleCall)):
-        return event.target
-    if isinstance(event, Call) and event.receiver is not None and event.name.rpartition(".")[2] in _MODULE_ONLY:
-        return event.receiver
-    return None
+        used = event.target
+    elif isinstance(event, Call) and event.name.rpartition(".")[2] in _MODULE_ONLY:
+        used = event.receiver
+    return used if isinstance(used, Symbol) else None
 
 
 def _is_state(value: Value) -> bool:

@@ -14,8 +14,10 @@ from torchlint.check import (
     Object,
     Report,
     Severity,
+    Symbol,
     Trace,
     Value,
+    is_module_factory,
     on,
 )
 from torchlint.source.edits import append, unsafe
@@ -70,6 +72,7 @@ class SaveWholeModel(Check):
         """Look at what each torch.save of the trace gets."""
         modules: set[Value] = set()
         quantized: set[Value] = set()
+        built: set[ast.AST] = set()
         saves: list[Call] = []
         event: Event
         for event in trace.root.events(again=True):
@@ -82,12 +85,18 @@ class SaveWholeModel(Check):
                     modules.add(event.receiver)
                 elif "quantiz" in event.name:
                     quantized.update(event.arguments)
+                elif is_module_factory(event.name):
+                    built.add(event.node)
         for call in saves:
             for key, value in saved(call):
-                is_module = value.is_module if isinstance(value, Object) else value in modules
+                is_module = value.is_module if isinstance(value, Object) else value in modules or _is_made(value, built)
                 if is_module and value not in quantized:
                     _tell(call, key, value, report)
                     break
+
+
+def _is_made(value: Value, built: set[ast.AST]) -> bool:
+    return isinstance(value, Symbol) and value.origin == "result" and value.node in built
 
 
 def _tell(call: Call, key: str | None, value: Value, report: Report) -> None:
