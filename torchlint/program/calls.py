@@ -40,6 +40,9 @@ from torchlint.program.values import (
 DEPTH = 9
 """How many calls deep the project's functions are followed."""
 
+SHALLOW_DEPTH = 2
+"""The same from a root that is followed for what it does itself."""
+
 CONTEXT_MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
 """Decorators that make a generator run around a with block: what it does is undone after, and not followed."""
 
@@ -267,7 +270,7 @@ class Caller(Library):
             active = up.frame if up is not None else None  # type: ignore[assignment]
         foreign = info.module is not self.module
         if (
-            frames > (QUIET_DEPTH if self.quiet else DEPTH)
+            frames > (QUIET_DEPTH if self.quiet else SHALLOW_DEPTH if self.shallow else DEPTH)
             or (info.scope.of_type(ast.Yield) and any(d in CONTEXT_MANAGERS for d in info.decorators))
             or (foreign and self.foreign_steps <= 0)
             or self.quiet > 3
@@ -446,7 +449,9 @@ class Caller(Library):
         if info.method("__new__") is not None and info.is_module is not True:
             return self.unknown_call(Class(info), arguments, keywords, node)
         init = info.method("__init__")
-        if init is not None:
+        if init is not None and self.shallow and info.is_module:
+            made.known = False
+        elif init is not None:
             made.known = info.resolved
             self.call_function(Function(init, made), arguments, keywords, node)
         elif made.spec is not None and made.spec.name != "torch.nn.Module":

@@ -54,8 +54,12 @@ LEVELS = 6
 """How many callers up a function is followed from."""
 
 
-def wanted(module: Module) -> list[Scope]:
-    """The scopes to follow, in document order: the module's own and functions."""
+def wanted(module: Module) -> dict[Scope, bool]:
+    """The scopes to follow, in document order: the module's own and functions.
+
+    The value is whether what it calls must be followed in depth; a function that only changes leaves or loads weights is
+    followed for what it does itself.
+    """
     scopes = list(module.scope.walk())
     seeds: set[Scope] = set()
     alone: set[Scope] = set()
@@ -67,6 +71,8 @@ def wanted(module: Module) -> list[Scope]:
             seeds.add(scope)
             trains = True
         elif any(_resolves(module, scope, name) for name in calls & RESOLVED.keys()):
+            seeds.add(scope)
+        elif not calls.isdisjoint(LOADING) and _is_program(module):
             seeds.add(scope)
         elif not calls.isdisjoint(LOADING) or _changes_leaves(module, scope) or _breaks_backward(scope):
             alone.add(scope)
@@ -84,7 +90,7 @@ def wanted(module: Module) -> list[Scope]:
     for _ in range(LEVELS):
         level = [up for scope in level for up in _leading_to(scope, callers) if up not in seeds]
         seeds.update(level)
-    return [s for s in scopes if (s in seeds or s in alone) and (s.is_function or s.parent is None)]
+    return {s: s in seeds for s in scopes if (s in seeds or s in alone) and (s.is_function or s.parent is None)}
 
 
 def _leading_to(scope: Scope, callers: dict[Scope, list[Scope]]) -> Iterator[Scope]:

@@ -37,7 +37,9 @@ STEPS = 30_000
 """Expressions evaluated for one root."""
 STEPS_PER_LINE = 20
 """Expressions evaluated for a file, per line of it, with STEPS as the floor."""
-INIT_STEPS = 1_000
+SHALLOW_STEPS = 2_000
+"""The same for a root that is followed for what it does itself."""
+INIT_STEPS = 600
 """Expressions evaluated to learn what a class's __init__ keeps on self."""
 
 
@@ -65,21 +67,23 @@ class Interpreter(Evaluator):
         if scope in wanted:
             frame = self.home_frame(self.module)
             self.state.set(GRAD, GRAD, True)
+            self.shallow = not wanted[scope]
             traces.append(self._trace(frame))
         self.base = self.state
         self.base.data.pop((GRAD, GRAD), None)
-        for inner in wanted:
+        for inner, deep in wanted.items():
             if inner is scope or inner.node in self.visited:
                 continue
             if self.budget <= 0:
                 break
+            self.shallow = not deep
             traces.append(self._function_root(inner))
         return traces
 
     def _trace(self, frame: Frame) -> Trace:
         root = Block("root", frame.scope.node, None, frame)
         self.frame, self.block, frame.block = frame, root, root
-        self.steps = min(STEPS, max(self.budget, 1000))
+        self.steps = min(SHALLOW_STEPS if self.shallow else STEPS, max(self.budget, 1000))
         start = self.steps
         self.inside_module = self.passes = self.quiet = self.depth = 0
         try:

@@ -130,6 +130,7 @@ class Machine:
         self.steps = 0
         self.order = 0
         self.depth = 0
+        self.shallow = False  # whether calls of the current root are followed one level only
         self.passes = 0  # how many second passes through loops are going on
         self.comprehending = 0  # how many comprehensions are being evaluated
         self.quiet = 0  # above zero, no event is kept
