@@ -71,6 +71,8 @@ def faults(model: str, text: str) -> list[Fault]:
     found: list[Fault] = []
 
     def add(kind: str, changed: list[str], at: set[int], codes: tuple[str, ...]) -> None:
+        if changed == lines:
+            raise ValueError(f"{kind} wasn't planted into {model}: the marked line doesn't read as expected")
         found.append(Fault(kind, model, "\n".join(changed) + "\n", frozenset(row + 1 for row in at), codes))
 
     for mark, kind, step in (("features", "wrong in_features", 3), ("channels", "wrong channels", 1)):

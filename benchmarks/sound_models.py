@@ -385,9 +385,8 @@ class VisionTransformer(nn.Module):
         self.patches = nn.Conv2d(3, width, patch_size, patch_size)
         self.cls = nn.Parameter(torch.randn(1, 1, width) * 0.02)
         self.positions = nn.Parameter(torch.randn(1, (image_size // patch_size) ** 2 + 1, width) * 0.02)
-        self.blocks = nn.ModuleList(
-            [nn.TransformerEncoderLayer(width, 4, 96, batch_first=True) for _ in range(depth)]
-        )  # list
+        layer = nn.TransformerEncoderLayer
+        self.blocks = nn.ModuleList([layer(width, 4, 96, batch_first=True) for _ in range(depth)])  # list
         self.head = nn.Linear(48, num_classes)  # features
 
     def forward(self, x):
@@ -484,9 +483,8 @@ class WaveNetLike(nn.Module):
     def __init__(self, channels=16):
         super().__init__()
         self.first = nn.Conv1d(1, channels, 1)
-        self.layers = nn.ModuleList(
-            [nn.Conv1d(channels, 2 * channels, 3, padding=2**i, dilation=2**i) for i in range(3)]
-        )  # list
+        wide = 2 * channels
+        self.layers = nn.ModuleList([nn.Conv1d(channels, wide, 3, 1, 2**i, 2**i) for i in range(3)])  # list
         self.out = nn.Conv1d(16, 1, 1)  # channels
 
     def forward(self, x):
