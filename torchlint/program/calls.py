@@ -209,7 +209,7 @@ class Caller(Library):
             return event.result
         result = self.call_method(receiver.module, name, arguments, keywords, node)
         if name == "state_dict" and isinstance(result, StateDict):
-            return StateDict(result.of, node, f"_orig_mod.{result.prefix}")
+            return StateDict(result.of, node, f"_orig_mod.{result.prefix}", result.order)
         return receiver if result is receiver.module else result
 
     def unknown_call(self, callee: Value, arguments: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:

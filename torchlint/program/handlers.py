@@ -175,7 +175,7 @@ def _deepcopy(self: Any, name: str, arguments: list[Value], keywords: dict[str, 
             "copy", (), node, requires_grad=self.requires_grad(value), leaf=True, role=value.role, dtype=value.dtype
         )
     if isinstance(value, StateDict):
-        return Symbol("", "result", None, node)
+        return value if name == "copy.copy" else Symbol("", "result", None, node)
     return Symbol("", "result", value, node)
 
 

@@ -405,7 +405,7 @@ class Library(Tensors):
                 self.thaw()
             return module
         if name == "state_dict":
-            return StateDict(module, node, self._prefix(module))
+            return StateDict(module, node, self._prefix(module), self.order)
         if name in SELF_RETURNING:
             if name in ("to", "cuda", "cpu"):
                 self.state.set(module, "@device", arguments[0] if arguments else Const(name))

@@ -346,7 +346,7 @@ class Machine:
             if isinstance(one, Compiled) and one.module is (other.module if isinstance(other, Compiled) else other):
                 return one
         if isinstance(a, StateDict) and isinstance(b, StateDict) and a.of is b.of and a.prefix == b.prefix:
-            return a
+            return a if a.order <= b.order else b  # the older, which more can have happened to
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             ra, rb = self.requires_grad(a), self.requires_grad(b)
             return Tensor(

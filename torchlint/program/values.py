@@ -325,15 +325,17 @@ class Compiled(Value):
 class StateDict(Value):
     """What ``module.state_dict()`` gives: references to the module's tensors.
 
-    ``prefix`` is what a wrapper puts before all names (``module.``, ``_orig_mod.``) on some path at least.
+    ``prefix`` is what a wrapper puts before all names (``module.``, ``_orig_mod.``) on some path at least. ``order``
+    counts as events do: the last event before it was taken.
     """
 
-    __slots__ = ("of", "prefix")
+    __slots__ = ("of", "order", "prefix")
 
-    def __init__(self, of: Value, node: ast.AST | None = None, prefix: str = "") -> None:
+    def __init__(self, of: Value, node: ast.AST | None = None, prefix: str = "", order: int = 0) -> None:
         self.node = node
         self.of = of
         self.prefix = prefix
+        self.order = order
 
     def __repr__(self) -> str:
         return f"state_dict of {self.of!r}"
