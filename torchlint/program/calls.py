@@ -449,7 +449,7 @@ class Caller(Library):
         if info.method("__new__") is not None and info.is_module is not True:
             return self.unknown_call(Class(info), arguments, keywords, node)
         init = info.method("__init__")
-        if init is not None and self.shallow and info.is_module:
+        if init is not None and self.shallow and not self.quiet and info.is_module:
             made.known = False
         elif init is not None:
             made.known = info.resolved
