@@ -56,7 +56,7 @@ class BiasBeforeNormalization(Check):
         if isinstance(affine, Const) and not affine.value:
             return
         node = layer.node
-        if not isinstance(node, ast.Call):
+        if not isinstance(node, ast.Call) or any(_may_switch_off(keyword) for keyword in node.keywords):
             return
         report(
             call.node,
@@ -64,6 +64,13 @@ class BiasBeforeNormalization(Check):
             "`bias=False`",
             fix=_fix(call, node),
         )
+
+
+def _may_switch_off(keyword: ast.keyword) -> bool:
+    """Whether an argument says, or may say, that there is no bias."""
+    if keyword.arg == "bias":
+        return not (isinstance(keyword.value, ast.Constant) and keyword.value.value is True)
+    return keyword.arg is None
 
 
 def _fix(call: ModuleCall, made: ast.Call) -> Fix | None:
