@@ -53,12 +53,17 @@ class Block:
 
     def events(self, *kinds: type[E], again: bool = False) -> Iterator[E]:
         """The events of these kinds inside, in order; ``again`` includes second passes of loops."""
-        for item in self.items:
-            if isinstance(item, Block):
-                if again or item.kind != "again":
-                    yield from item.events(*kinds, again=again)
-            elif not kinds or isinstance(item, kinds):
-                yield item  # type: ignore[misc]
+        stack = [iter(self.items)]
+        while stack:
+            for item in stack[-1]:
+                if type(item) is Block:
+                    if again or item.kind != "again":
+                        stack.append(iter(item.items))
+                        break
+                elif not kinds or isinstance(item, kinds):
+                    yield item  # type: ignore[misc]
+            else:
+                stack.pop()
 
     def blocks(self, kind: str) -> Iterator[Block]:
         """The blocks of a kind inside (second passes of loops aside), outer before inner."""
