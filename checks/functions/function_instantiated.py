@@ -23,6 +23,7 @@ from torchlint.check import (
 from torchlint.source.edits import replace, safe
 
 from .common import Form
+from .modernized import modernized
 
 
 class FunctionInstantiated(Check):
@@ -98,8 +99,10 @@ class FunctionInstantiated(Check):
 
 
 def _fix(module: Module, made: ast.Call, cls: ClassInfo, text: str) -> Fix | None:
-    """``Square()`` becomes ``Square.apply``."""
-    if made.args or made.keywords or "__init__" in cls.methods:
+    """``Square()`` becomes ``Square.apply``; what an ``__init__`` keeps becomes an input."""
+    if "__init__" in cls.methods:
+        return safe("Pass the state to apply", *modernized(cls))
+    if made.args or made.keywords:
         return None
     return safe("Use apply", replace(module.source, made, f"{text}.apply"))
 

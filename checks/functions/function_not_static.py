@@ -7,6 +7,7 @@ from torchlint.check import Applicability, Check, ClassInfo, FunctionClass, Func
 from torchlint.source.edits import add_decorator, safe
 
 from .common import instantiations
+from .modernized import modernized
 
 METHODS = ("forward", "setup_context", "backward", "vjp", "vmap", "jvp")
 
@@ -47,7 +48,8 @@ class FunctionNotStatic(Check):
     ## Known limits
 
     A method with a decorator that torchlint doesn't know is left alone: it may make the method static. The fix adds
-    `@staticmethod`; a class with an `__init__` of its own must be rewritten by hand, its state passed to `apply`.
+    `@staticmethod`; where an `__init__` only keeps what it is given, it makes that an input of `apply`, and leaves any
+    other `__init__` to be rewritten by hand.
     """
 
     code = "TL602"
@@ -78,7 +80,7 @@ class FunctionNotStatic(Check):
             f"{names} of {cls.name} {'is' if len(bound) == 1 else 'are'} not static: {then}; "
             f"add @staticmethod and use {cls.name}.apply(...).",
             severity=Severity.ERROR if made is not None else Severity.WARNING,
-            fix=None
+            fix=safe("Pass the state to apply", *modernized(cls))
             if "__init__" in cls.methods
             else safe(
                 "Add @staticmethod", *(add_decorator(source, m.node, "staticmethod", outermost=True) for m in bound)

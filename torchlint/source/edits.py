@@ -474,7 +474,32 @@ def delete_statement(source: SourceFile, statement: ast.stmt) -> Edits | None:
         return (Edit(start, start_of(source, place.next), ""),)
     if stands is not Standing.OWN_LINE:
         return (Edit(end_of(source, place.previous), end, ""),) if place.previous else None
-    return (Edit(Position(start.row, 1), Position(end.row + 1, 1), ""),)
+    first, last = _with_blank_lines(source, place, start.row, end.row)
+    return (Edit(Position(first, 1), Position(last + 1, 1), ""),)
+
+
+def _with_blank_lines(source: SourceFile, place: Place, first: int, last: int) -> tuple[int, int]:
+    """The rows that go with a statement: of blank lines on both of its sides, those on one side, the fewer ones."""
+    if place.next is None:
+        return first, last
+    above, below = first, last
+    while place.previous is not None and above > 1 and _is_blank(source, above - 1, first):
+        above -= 1
+    while _is_blank(source, below + 1, last):
+        below += 1
+    if place.previous is None or below - last < first - above:
+        return first, below
+    return (above, last) if below > last else (first, last)
+
+
+def _is_blank(source: SourceFile, row: int, other: int) -> bool:
+    """Whether a row is blank, and in the same cell as another."""
+    return row < len(source.lines) and not source.lines[row - 1].strip() and _same_cell(source, row, other)
+
+
+def _same_cell(source: SourceFile, row: int, other: int) -> bool:
+    cell, other_cell = source.cell(row), source.cell(other)
+    return cell is None or other_cell is None or cell[0] == other_cell[0]
 
 
 def move_statement(
