@@ -198,7 +198,6 @@ class Project:
         module = self._load(path)
         if module is not None:
             module.shared = True
-            module.name = dotted
         return module
 
     # ---------------------------------------------------------------- names
@@ -236,8 +235,9 @@ class Project:
                 module = self.imported(".".join(parts[:cut]), origin)
                 if module is None:
                     continue
-                asker.dependencies |= module.dependencies
                 bound = module.binding(parts[cut])
+                if module is not asker:
+                    asker.dependencies |= {module.source.path, *module.dependencies}
                 rest = parts[cut + 1 :]
                 if bound is None:
                     if self.find(".".join(parts[: cut + 1]), origin) is not None and not rest:
