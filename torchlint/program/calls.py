@@ -300,6 +300,7 @@ class Caller(Library):
             self.run_body(info.node.body, frame)
         finally:
             self.frame = outer_frame
+            frame.block = None  # it is active no more, and a block that no trace keeps must not keep it
             self.leave(block)
             if foreign:
                 self.foreign_steps -= outer_steps - self.steps
@@ -356,6 +357,7 @@ class Caller(Library):
             return self.eval(info.body)
         finally:
             self.frame = outer
+            frame.block = None
             self.leave(block)
             self.depth -= 1
 
