@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.program.events import Event, Trace
 
 HELP = "show what torchlint knows of a file, line by line"
@@ -50,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
 def trace_lines(trace: Trace, function: str = "") -> list[str]:
     """One line per event of a trace, in order: place, grad mode, what happened and the values in it."""
     lines: list[str] = []
-    for event in trace.root.events():
+    events: Iterator[Event] = trace.root.events()
+    for event in events:
         if function and event.frame.name != function:
             continue
         depth = sum(1 for _ in event.block.enclosing("call", "loop", "arm", "with"))

@@ -57,8 +57,8 @@ LEVELS = 6
 def wanted(module: Module) -> dict[Scope, bool]:
     """The scopes to follow, in document order: the module's own and functions.
 
-    The value is whether what it calls must be followed in depth; a function that only changes leaves or loads weights is
-    followed for what it does itself.
+    The value is whether what it calls must be followed in depth; a function that only changes leaves or loads weights
+    is followed for what it does itself.
     """
     scopes = list(module.scope.walk())
     seeds: set[Scope] = set()
@@ -70,9 +70,9 @@ def wanted(module: Module) -> dict[Scope, bool]:
         if not calls.isdisjoint(TRAINING):
             seeds.add(scope)
             trains = True
-        elif any(_resolves(module, scope, name) for name in calls & RESOLVED.keys()):
-            seeds.add(scope)
-        elif not calls.isdisjoint(LOADING) and _is_program(module):
+        elif any(_resolves(module, scope, name) for name in calls & RESOLVED.keys()) or (
+            not calls.isdisjoint(LOADING) and _is_program(module)
+        ):
             seeds.add(scope)
         elif not calls.isdisjoint(LOADING) or _changes_leaves(module, scope) or _breaks_backward(scope):
             alone.add(scope)
