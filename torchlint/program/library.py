@@ -100,10 +100,11 @@ FACTORIES = frozenset(
 )
 LOADERS = frozenset(("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"))
 PURE_PREFIXES = frozenset(
-    "torch numpy math builtins os random time json logging tqdm collections itertools functools operator sys re "
-    "pathlib argparse typing dataclasses enum datetime string warnings contextlib abc types inspect glob shutil "
-    "tempfile csv pickle gzip yaml matplotlib pandas scipy sklearn PIL cv2 torchvision torchaudio torchmetrics wandb tensorboardX "
-    "einops statistics hashlib struct subprocess platform gc uuid textwrap".split()
+    "torch numpy math builtins os random time json logging tqdm collections itertools functools operator "
+    "sys re pathlib argparse typing dataclasses enum datetime string warnings contextlib abc types "
+    "inspect glob shutil tempfile csv pickle gzip yaml matplotlib pandas scipy sklearn PIL cv2 "
+    "torchvision torchaudio torchmetrics wandb tensorboardX einops statistics hashlib struct subprocess "
+    "platform gc uuid textwrap".split()
 )
 """Packages whose functions leave the modules and optimizers that they are given as they were (their modes included)."""
 
