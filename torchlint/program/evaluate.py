@@ -98,6 +98,10 @@ class Evaluator(Caller):
                 if local is not None:
                     return self.imported(local, frame)
                 break
+            if frame.closure is None:
+                local = self._import_around(frame, name)
+                if local is not None:
+                    return local
             frame = frame.closure
         module = self.frame.module
         home = self.home_frame(module)
@@ -106,6 +110,16 @@ class Evaluator(Caller):
             found = self.bound_value(module.lookup(name, None), name, module, node)
             self.state.set(home, name, found)
         return found  # type: ignore[no-any-return]
+
+    def _import_around(self, frame: Frame, name: str) -> Value | None:
+        """What a name is by an import in a function around this one's class, whose own frame isn't known."""
+        scope = frame.scope.parent
+        while scope is not None and scope.parent is not None:
+            if name in scope.stores and not isinstance(scope.node, ast.ClassDef):
+                local = frame.module.local_import(scope, name)
+                return None if local is None else self.imported(local, frame)
+            scope = scope.parent
+        return None
 
     def bound_value(self, bound: Binding | None, name: str, module: Any, node: ast.AST) -> Value:
         """The value of a module-level binding."""
