@@ -98,10 +98,10 @@ class Evaluator(Caller):
                 if local is not None:
                     return self.imported(local, frame)
                 break
-            if frame.closure is None:
-                local = self._import_around(frame, name)
-                if local is not None:
-                    return local
+            if frame.closure is None or frame.closure.scope.parent is None:
+                around = self._import_around(frame, name)
+                if around is not None:
+                    return around
             frame = frame.closure
         module = self.frame.module
         home = self.home_frame(module)
