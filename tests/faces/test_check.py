@@ -374,7 +374,7 @@ def test_nothing_in_a_file_reaches_the_terminal() -> None:
     name = "a\x1b[2J\n.py"
     Path(name).write_text("import torch\nx = '\x1b]0;owned\x07\x9b2J\u202e'  # noqa: TL401\n")
     for arguments in (["."], [".", "--diff"], ["--show-files"], [".", "--fix"]):
-        seen = in_terminal([*arguments, "--color", "never", "--no-cache"])
+        seen = in_terminal([*arguments, "--color", "never", "--no-cache", "--quiet"])  # quiet: no progress bar
         assert not set(seen) & set("\x1b\x07\x9b\u202e"), arguments
 
 

@@ -25,6 +25,7 @@ from torchlint.cli.output import Outcome, tell_problems, write_diff, write_repor
 from torchlint.config import ConfigError, Configuration, Settings
 
 if TYPE_CHECKING:
+    from torchlint.engine.many import RunResult
     from torchlint.finding import Finding
     from torchlint.source.file import SourceFile
 
@@ -51,12 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_files(paths: list[str], args: argparse.Namespace, configuration: Configuration, settings: Settings) -> int:
-    from torchlint.cli.progress import ProgressBar
-    from torchlint.engine.many import RunOptions, run
-
-    with ProgressBar(quiet=args.quiet) as progress:
-        options = RunOptions(jobs=args.jobs, cache=not args.no_cache, shard=args.shard, progress=progress, tidy=False)
-        result = run(paths, configuration.settings_for, options)
+    result = _run(paths, args, configuration)
     if not result.files and not result.problems and not args.quiet and args.shard is None:
         print("torchlint: there are no Python files or notebooks under the given paths", file=sys.stderr)
     outcome = Outcome(_new(result.findings, settings), result.files_checked, result.problems)
@@ -81,9 +77,18 @@ def _check_files(paths: list[str], args: argparse.Namespace, configuration: Conf
         outcome.errors = [f"{file.filename}: not fixed: {file.error}" for file in outcome.fixes if file.error]
         if not args.diff and any(file.result.changed for file in outcome.fixes):
             # What was repaired in one file may have been the cause of findings in others.
-            result = run(paths, configuration.settings_for, options)
+            result = _run(paths, args, configuration)
             outcome.findings = _new(result.findings, settings)
     return _finish(outcome, args, settings)
+
+
+def _run(paths: list[str], args: argparse.Namespace, configuration: Configuration) -> RunResult:
+    from torchlint.cli.progress import ProgressBar
+    from torchlint.engine.many import RunOptions, run
+
+    with ProgressBar(quiet=args.quiet) as progress:
+        options = RunOptions(jobs=args.jobs, cache=not args.no_cache, shard=args.shard, progress=progress, tidy=False)
+        return run(paths, configuration.settings_for, options)
 
 
 def _new(findings: Sequence[Finding], settings: Settings) -> Sequence[Finding]:
@@ -97,7 +102,7 @@ def _new(findings: Sequence[Finding], settings: Settings) -> Sequence[Finding]:
 
 def _watch(paths: list[str], args: argparse.Namespace) -> int:
     """Check again after every change, until interrupted."""
-    from torchlint.engine.many import RunOptions, RunResult
+    from torchlint.engine.many import RunOptions
     from torchlint.engine.watch import watch
     from torchlint.reports.text import printable
 
