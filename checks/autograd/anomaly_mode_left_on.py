@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Check, Module, Report, Severity, on
+from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, on
 from torchlint.source.edits import delete_statement, safe
 
 NAMES = frozenset({"torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly"})
@@ -46,7 +46,7 @@ class AnomalyModeLeftOn(Check):
             return
         for name in ("set_detect_anomaly", "detect_anomaly"):
             for call, scope in module.scope.all_calls(name):
-                if module.qualname(call.func, scope) not in NAMES or scope.enclosing(call, ast.If, ast.IfExp):
+                if module.qualname(call.func, scope) not in NAMES or _is_guarded(scope, call):
                     continue
                 first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "mode"), None)
                 if name == "set_detect_anomaly" and not (isinstance(first, ast.Constant) and first.value is True):
@@ -59,3 +59,13 @@ class AnomalyModeLeftOn(Check):
                     "or take it out",
                     fix=safe("removed", delete_statement(module.source, statement)) if alone else None,
                 )
+
+
+def _is_guarded(scope: Scope, call: ast.Call) -> bool:
+    """Whether a condition decides: around the call, or before it with a return."""
+    if scope.enclosing(call, ast.If, ast.IfExp):
+        return True
+    return scope.is_function and any(
+        isinstance(test, ast.If) and isinstance(test.body[-1], ast.Return) and test.lineno < call.lineno
+        for test in getattr(scope.node, "body", ())
+    )

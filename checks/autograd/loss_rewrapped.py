@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchlint.check import Backward, Check, Report, Severity, Symbol, Tensor, Value, on
+from torchlint.check import Backward, Check, Object, Report, Severity, Symbol, Tensor, Value, on
 
 from .common import spelled
 
+ASKED = "torch.Tensor.requires_grad_"
 WRAPPERS = frozenset(
     {
         "torch.tensor",
@@ -16,6 +17,7 @@ WRAPPERS = frozenset(
         "torch.FloatTensor",
         "torch.autograd.Variable",
         "torch.scalar_tensor",
+        ASKED,
     }
 )
 
@@ -70,12 +72,33 @@ def rewrapped(backward: Backward) -> Tensor | None:
     if not isinstance(loss, Tensor) or backward.gradient is not None:
         return None
     found: Tensor | None = None
-    for tensor in loss.ancestry():
-        if tensor.op in WRAPPERS and _holds_computed(tensor):
-            found = found or tensor
-        elif (tensor.leaf and tensor.requires_grad) or tensor.requires_grad is None:
+    reached, seen = [loss], {loss}
+    for tensor in reached:
+        wrapper = _wrapper(tensor)
+        if wrapper is not None:
+            found = found or wrapper
+            continue
+        if tensor.requires_grad is None or len(reached) > 2000:
             return None
+        if tensor.requires_grad:
+            if tensor.leaf or tensor.module is not None:
+                return None
+            new = [v for v in tensor.inputs if isinstance(v, Tensor) and v not in seen]
+            reached += new
+            seen.update(new)
     return found
+
+
+def _wrapper(tensor: Tensor) -> Tensor | None:
+    """The new tensor that a leaf is, or was computed from before it was asked for gradients."""
+    if tensor.op not in WRAPPERS:
+        return None
+    for asked in tensor.wraps:
+        if tensor.op == ASKED and isinstance(asked, Tensor):
+            for earlier in asked.ancestry():
+                if earlier.op in WRAPPERS and _holds_computed(earlier):
+                    return earlier
+    return tensor if _holds_computed(tensor) else None
 
 
 def _holds_computed(tensor: Tensor) -> bool:
@@ -94,5 +117,13 @@ def _computed(value: Value) -> bool:
         value = value.of
         depth += 1
     if isinstance(value, Tensor):
-        return any(t.requires_grad and t.leaf is False for t in value.ancestry())
+        return any((t.requires_grad and t.leaf is False) or _of_module(t) for t in value.ancestry())
     return False
+
+
+def _of_module(tensor: Tensor) -> bool:
+    """Whether a tensor is the result of a layer with weights, computed under ``no_grad`` too."""
+    module = tensor.module
+    if not isinstance(module, Object) or module.spec is None:
+        return False
+    return module.spec.kind in ("linear", "conv", "rnn", "attention", "transformer")

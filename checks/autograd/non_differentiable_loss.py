@@ -62,7 +62,7 @@ def cut_by(backward: Backward) -> Tensor | None:
             return None
         if tensor.requires_grad is None or any(not isinstance(v, Tensor) for v in tensor.inputs if _is_cut(tensor)):
             return None
-        if _is_cut(tensor) and any(isinstance(v, Tensor) and v.requires_grad for v in tensor.inputs):
+        if _is_cut(tensor) and _cuts(tensor):
             found = found or tensor
     return found
 
@@ -71,13 +71,17 @@ def _reached(loss: Tensor) -> list[Tensor]:
     """The tensors that a backward passes, up to where gradients end."""
     order, seen = [loss], {loss}
     for tensor in order:
-        if _is_cut(tensor) or len(order) > 3000:
+        if len(order) > 3000 or (_is_cut(tensor) and _cuts(tensor)):
             continue
         for value in tensor.inputs:
             if isinstance(value, Tensor) and value not in seen:
                 seen.add(value)
                 order.append(value)
     return order
+
+
+def _cuts(tensor: Tensor) -> bool:
+    return any(isinstance(v, Tensor) and v.requires_grad for v in tensor.inputs)
 
 
 def _is_cut(tensor: Tensor) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from torchlint.check import Backward, Check, Report, Severity, on
 
 from .common import spelled
@@ -37,14 +39,14 @@ class RetainGraphInLoop(Check):
     name = "retain-graph-in-loop"
     severity = Severity.WARNING
     failures = ("L-05", "L-08", "R-03")
-    mentions = ("retain_graph",)
+    mentions = ("backward",)
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:
         loops = backward.loops
         if not loops or backward.retain is not True or backward.create_graph is not False or backward.functional:
             return
-        if any(other is not backward for loop in loops for other in loop.events(Backward)):
+        if any(_path(other) != _path(backward) for loop in loops for other in loop.events(Backward)):
             return
         report(
             backward.node,
@@ -52,3 +54,8 @@ class RetainGraphInLoop(Check):
             "memory stays taken, or grows if a tensor is carried over; drop `retain_graph=True` and detach what is "
             "carried over",
         )
+
+
+def _path(backward: Backward) -> list[ast.AST | None]:
+    """Where a backward stands and by which calls it is reached: the same in each turn of a loop."""
+    return [backward.node, *(block.node for block in backward.block.enclosing("call"))]

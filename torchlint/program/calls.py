@@ -504,6 +504,7 @@ class Caller(Library):
         """Apply a module."""
         if callee.spec is not None and callee.spec.kind == "loss" and callee.cls is None:
             return self.loss_call(callee.spec.name, callee, arguments, keywords, node)
+        arguments = [self.current(v) for v in arguments]
         event = ModuleCall(node, callee, arguments, keywords)
         event.mode = self.mode(callee)
         event.autocast = self.state.get("autocast", "autocast")

@@ -262,6 +262,7 @@ class Evaluator(Caller):
     def combine(self, node: ast.AST, op: tuple[str, Callable[[Any, Any], Any]], left: Value, right: Value) -> Value:
         """The value of an arithmetic operator."""
         name, compute = op
+        left, right = self.current(left), self.current(right)
         if isinstance(left, Const) and isinstance(right, Const):
             return self.fold(compute, left, right, node)
         if isinstance(left, Tensor) or isinstance(right, Tensor):

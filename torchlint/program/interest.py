@@ -50,6 +50,9 @@ LEAF_WORDS = (".weight", ".bias", "requires_grad", "parameters(", "Parameter(")
 
 LEAF_ATTRIBUTES = ("weight", "bias")
 
+TRANSFORMING = frozenset("to cuda cpu double float half view reshape mul div t transpose unsqueeze expand".split())
+"""Methods that give a new tensor, called on a leaf as it is made."""
+
 LEVELS = 6
 """How many callers up a function is followed from."""
 
@@ -74,7 +77,13 @@ def wanted(module: Module) -> dict[Scope, bool]:
             not calls.isdisjoint(LOADING) and _is_program(module)
         ):
             seeds.add(scope)
-        elif not calls.isdisjoint(LOADING) or _changes_leaves(module, scope) or _breaks_backward(scope):
+        elif (
+            not calls.isdisjoint(LOADING)
+            or _changes_leaves(module, scope)
+            or _breaks_backward(scope)
+            or _transforms_leaf(scope)
+            or ("numpy" in calls and _turns_leaf_to_numpy(scope))
+        ):
             alone.add(scope)
         if _evaluates(scope):
             evaluations.append(scope)
@@ -242,6 +251,35 @@ def _speaks_of_leaf(node: ast.expr) -> bool:
             return True
         if isinstance(part, ast.keyword) and part.arg == "requires_grad":
             return True
+    return False
+
+
+def _transforms_leaf(scope: Scope) -> bool:
+    """Whether a leaf is moved or reshaped in the expression that makes it."""
+    return any(
+        isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call) and _makes_leaf(call.func.value)
+        for name in TRANSFORMING & scope.calls.keys()
+        for call in scope.calls[name]
+    )
+
+
+def _makes_leaf(call: ast.Call) -> bool:
+    func = call.func
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return name == "Parameter" or any(k.arg == "requires_grad" for k in call.keywords)
+
+
+def _turns_leaf_to_numpy(scope: Scope) -> bool:
+    """Whether ``.numpy()`` is called on what is spelt like a weight, without a detach."""
+    for call in scope.calls["numpy"]:
+        node: ast.expr = call.func
+        while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+            if isinstance(node, ast.Attribute):
+                if node.attr in ("detach", "data"):
+                    break
+                if node.attr in LEAF_ATTRIBUTES or _is_parameter_of_self(node, scope):
+                    return True
+            node = node.func if isinstance(node, ast.Call) else node.value
     return False
 
 

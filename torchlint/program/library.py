@@ -332,6 +332,8 @@ class Library(Tensors):
         )
         made.order = self.order
         made.many = self.comprehending > 0
+        if self.state.get(GRAD, "inference"):
+            self.state.set(made, "@inference", True)
         if requires:
             saved: list[Tensor] = []
             for need in spec.needs or ():
@@ -745,7 +747,11 @@ class Library(Tensors):
                 self.set_items(container, (*items, value)[-64:], exact=False)
         elif isinstance(container, Object):
             children = self.state.get(container, "@children")
-            if children is not None:
+            at = index.value if isinstance(index, Const) else None
+            exact = self.state.get(container, "@children exact", False)
+            if children and exact and isinstance(at, int) and -len(children) <= at < len(children):
+                self.replace_child(container, list(children), at, value)
+            elif children is not None:
                 self.state.set(container, "@children", (*children, value))
                 keys = self.state.get(container, "@keys")
                 known = keys is not None and isinstance(index, Const) and not self._in_loop_since(container)
@@ -756,6 +762,15 @@ class Library(Tensors):
         else:
             slot = f"[{index.value!r}]" if isinstance(index, Const) else f"[{index!r}]"
             self.state.set(container, slot, value)
+
+    def replace_child(self, container: Object, children: list[Value], at: int, value: Value) -> None:
+        """``sequential[at] = layer``: what is put in keeps its own state."""
+        children[at] = value
+        self.state.set(container, "@children", tuple(children))
+        if isinstance(value, Object) and self.frozen(container) is not self.frozen(value):
+            self.state.set(value, "@frozen", self.frozen(value))
+            self.freeze(container, None, parts=False)
+        self.adopt(container, value)
 
     # ---------------------------------------------------------------- functions and classes of libraries
 

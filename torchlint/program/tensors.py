@@ -135,6 +135,7 @@ class Tensors(Machine):
                 inputs.append(value)
             elif isinstance(value, Sequence) and value.kind != "slice":
                 items, exact = self.items(value)
+                items = tuple(map(self.current, items))
                 for item in items:
                     if isinstance(item, Sequence):
                         inputs.extend(v for v in self.items(item)[0] if isinstance(v, (Tensor, Symbol)))
@@ -264,7 +265,9 @@ class Tensors(Machine):
                 if name == "grad":
                     if self.is_attached_non_leaf(tensor):
                         self.emit(GradRead(node, tensor))
-                    found = Tensor("grad", (), node, requires_grad=False, leaf=True, role="gradient", of=tensor)
+                    higher = self.state.get(GRAD, "higher", False)
+                    found = Tensor("grad", (), node, role="gradient", of=tensor)
+                    found.requires_grad, found.leaf = (None, None) if higher else (False, True)
                 elif name == "dtype" and tensor.dtype:
                     found = Symbol(tensor.dtype, "attribute", tensor, node)
                 else:
@@ -323,6 +326,9 @@ class Tensors(Machine):
     def set_tensor_attribute(self, tensor: Tensor, name: str, value: Value, node: ast.Attribute) -> None:
         """``tensor.name = value``."""
         if name == "requires_grad":
+            if isinstance(value, Const) and value.value is True and self.is_computed_number(tensor):
+                self.made_leaf(tensor, node)
+                return
             self.state.set(tensor, "@requires_grad", value.value if isinstance(value, Const) else None)
             if tensor.role == "parameter":
                 self.freeze_through(tensor, value.value if isinstance(value, Const) else None)
@@ -333,6 +339,28 @@ class Tensors(Machine):
             self.change(self.detached(tensor, "data", node), node, "augmented", "data")
         else:
             self.state.set(tensor, f".{name}", value)
+
+    def is_computed_number(self, tensor: Tensor) -> bool:
+        """Whether a tensor is one number, computed without a graph."""
+        return self.requires_grad(tensor) is False and bool(tensor.inputs) and self.scalar(tensor) is True
+
+    def made_leaf(self, tensor: Tensor, node: ast.AST) -> Tensor:
+        """A computed number that is asked for gradients: a leaf from now on, whatever it was computed from."""
+        made = Tensor(
+            "torch.Tensor.requires_grad_",
+            (),
+            node,
+            requires_grad=True,
+            leaf=True,
+            shape=(),
+            dtype=tensor.dtype,
+            device=tensor.device,
+            base=tensor,
+            role=tensor.role,
+        )
+        made.order, made.wraps = self.order, (tensor,)
+        self.state.set(tensor, "@now", made)
+        return made
 
     def freeze_through(self, parameter: Tensor, requires_grad: Answer) -> None:
         """``p.requires_grad = ...`` in a loop over a module's parameters tells of them all."""
@@ -402,6 +430,8 @@ class Tensors(Machine):
         if name == "requires_grad_":
             enabled = arguments[0] if arguments else keywords.get("requires_grad")
             answer = True if enabled is None else enabled.value if isinstance(enabled, Const) else None
+            if answer is True and self.is_computed_number(tensor):
+                return self.made_leaf(tensor, node)
             self.state.set(tensor, "@requires_grad", answer)
             if tensor.role == "parameter":
                 self.freeze_through(tensor, answer)
@@ -576,8 +606,12 @@ class Tensors(Machine):
         }
         event.arguments = named
         event.gradient = named.get("gradient") or named.get("grad_outputs") or named.get("grad_tensors")
+        if isinstance(event.gradient, Const) and event.gradient.value is None:
+            event.gradient = None
         event.create_graph = _answer(named.get("create_graph"), False)
         event.retain = _answer(named.get("retain_graph"), event.create_graph)
+        if event.create_graph is not False:
+            self.state.set(GRAD, "higher", True)
         self.emit(event)
         losses = self.items(loss)[0] if isinstance(loss, (Sequence, Dict)) else (loss,)
         roots = [v for v in losses if isinstance(v, Tensor)]
