@@ -106,6 +106,7 @@ class Cache:
         self._stored = stored and _may_use(home) and not os.path.islink(self.folder)
         self._key = _key(settings, noqa) if self._stored else ""
         self._buckets: dict[int, _Bucket] = {}
+        self._bucket_of: dict[str, _Bucket] = {}
         self._digests: dict[str, str] = {}
         self._folders = _Folders(self._file("folders"), self._long)
         self.look_again()
@@ -113,12 +114,11 @@ class Cache:
     def look_again(self) -> None:
         """Forget what files were found to hold a moment ago, and drop what new or vanished modules put in doubt."""
         self._digests.clear()
+        for bucket in self._buckets.values():
+            bucket.digests.clear()
         changed = self._folders.changed_names()
         if changed:
-            for number in range(_BUCKETS):
-                bucket = self._numbered_bucket(number)
-                for short in [s for s, record in bucket.records.items() if self._in_doubt(record, bucket, changed)]:
-                    bucket.remove(short)
+            self._drop_what_is_in_doubt(changed)
 
     def look_up(self, path: str, filename: str) -> Hit | None:
         """What an earlier run found in a file, if that still holds."""
@@ -190,8 +190,12 @@ class Cache:
         return bucket
 
     def _bucket(self, path: str) -> _Bucket:
-        folder = self._short(path).rpartition(os.sep)[0]
-        return self._numbered_bucket(zlib.crc32(folder.encode("utf-8", "surrogatepass")) % _BUCKETS)
+        folder = path.rpartition(os.sep)[0]
+        bucket = self._bucket_of.get(folder)
+        if bucket is None:
+            number = zlib.crc32(self._short(folder + os.sep).encode("utf-8", "surrogatepass")) % _BUCKETS
+            bucket = self._bucket_of[folder] = self._numbered_bucket(number)
+        return bucket
 
     def _record(self, path: str) -> _Record | None:
         return self._bucket(path).records.get(self._short(path))
@@ -225,26 +229,38 @@ class Cache:
 
     def _needs_hold(self, path: str, record: _Record) -> bool:
         """Whether the other files that a result rests on are as they were."""
-        needs = self._needed(self._bucket(path), record)
-        return not needs or _combined(map(self._current_digest, needs)) == record["needs_hash"]
-
-    def _needed(self, bucket: _Bucket, record: _Record) -> list[str]:
-        return [self._long(bucket.paths[number]) for number in record.get("needs", ())]
-
-    def _in_doubt(self, record: _Record, bucket: _Bucket, changed: frozenset[str]) -> bool:
-        """Whether modules that have come or gone may mean something to a file, or to those that it rests on."""
-        if "__init__" in changed:
+        needs = record.get("needs")
+        if not needs:
             return True
-        if "findings" not in record:
-            return False
-        try:
-            needed = map(self._record, self._needed(bucket, record))
-            return any(
-                known is None or "findings" not in known or not changed.isdisjoint(known.get("imports", "").split(" "))
-                for known in (record, *needed)
-            )
-        except (IndexError, TypeError, AttributeError):
-            return True
+        bucket = self._bucket(path)
+        digests = bucket.digests
+        for number in needs:
+            if number not in digests:
+                digests[number] = self._current_digest(self._long(bucket.paths[number]))
+        return _combined([digests[number] for number in needs]) == str(record["needs_hash"])
+
+    def _drop_what_is_in_doubt(self, changed: frozenset[str]) -> None:
+        """Drop results to which modules that have come or gone may mean something, or to what they rest on."""
+        buckets = [self._numbered_bucket(number) for number in range(_BUCKETS)]
+        known: set[str] = set()
+        for bucket in buckets:
+            for short, record in list(bucket.records.items()):
+                if "findings" in record:
+                    if _speaks_of(record, changed):
+                        bucket.remove(short)
+                    else:
+                        known.add(short)
+        for bucket in buckets:
+            unknown = {number for number, short in enumerate(bucket.paths) if short not in known}
+            if unknown:
+                for short in [s for s, r in bucket.records.items() if not unknown.isdisjoint(r.get("needs", ()))]:
+                    bucket.remove(short)
+
+
+def _speaks_of(record: _Record, changed: frozenset[str]) -> bool:
+    """Whether the import statements of a file hold one of these names."""
+    imports = record.get("imports", "")
+    return "__init__" in changed or not isinstance(imports, str) or not changed.isdisjoint(imports.split(" "))
 
 
 class _File:
@@ -293,6 +309,7 @@ class _Bucket(_File):
         self.records: dict[str, _Record] = records if isinstance(records, dict) else {}
         for short in [short for short, record in self.records.items() if not self._is_sound(record)]:
             del self.records[short]
+        self.digests: dict[int, str] = {}  # of the needed files as they are now
         self._numbers: dict[str, int] | None = None
         self._settled: set[str] = set()
 
