@@ -16,6 +16,9 @@ python_of() {
     return 1
 }
 
+# Both cores of a small machine; the tests of one file share what they set up.
+parallel="-n 2 --dist loadfile"
+
 make_venv .venv "$(find_python)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group test
@@ -38,8 +41,8 @@ for version in 3.10 3.12 3.13; do
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "pip>=25.1"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check . --group light
-    "$venv/bin/pytest" -m "not torch and not cuda and not slow" -p no:cacheprovider
+    "$venv/bin/pytest" -m "not torch and not cuda and not slow" -p no:cacheprovider $parallel
 done
 
 echo "== tests"
-pytest "$@"
+pytest $parallel "$@"
