@@ -83,6 +83,12 @@ _PLAIN_NUMPY = frozenset(
     }
 )
 """Functions of numpy that give Python's own numbers, tuples and strings."""
+_DRAWS = {
+    **dict.fromkeys(("rand", "randn", "random", "random_sample", "standard_normal"), 1),
+    **dict.fromkeys(("uniform", "normal", "randint", "beta", "binomial"), 3),
+    **dict.fromkeys(("exponential", "poisson"), 2),
+}
+"""Functions of numpy.random that give Python's own number when they get fewer arguments than this."""
 _ENUMS = ("enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag")
 
 Described = tuple[str, str]
@@ -174,7 +180,8 @@ def _made_by(call: Call) -> str:
     name = call.name
     if name.startswith("numpy."):
         tail = name.rpartition(".")[2]
-        drawn = name.startswith("numpy.random.") and not ({"size"} & call.keywords.keys()) and len(call.arguments) < 3
+        given = len(call.arguments)
+        drawn = name.startswith("numpy.random.") and "size" not in call.keywords and given < _DRAWS.get(tail, 0)
         return "" if tail in _PLAIN_NUMPY or drawn else name
     return name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchlint.check import Assigned, Call, Compiled, Const, Dict, Module, Scope, Value
+from torchlint.check import Assigned, Call, Compiled, Const, Dict, Imported, Module, Scope, Value
 
 PATH_MAKERS = frozenset(
     {"os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "pathlib.PurePath", "builtins.str"}
@@ -15,11 +15,15 @@ PATH_MAKERS = frozenset(
 def calls_of(module: Module, *qualnames: str) -> Iterator[tuple[ast.Call, Scope]]:
     """Calls of functions by their qualified names: ``torch.load``, however it is imported."""
     wanted = frozenset(qualnames)
-    tails = {name.rpartition(".")[2] for name in qualnames}
+    names = {name.rpartition(".")[2] for name in qualnames}
+    for name, bound in module.bindings.items():
+        if (isinstance(bound, Imported) and bound.qualname in wanted) or (
+            isinstance(bound, Assigned) and isinstance(bound.value, ast.Attribute) and bound.value.attr in names
+        ):
+            names.add(name)
     for scope in module.scope.walk():
-        for name, calls in scope.calls.items():
-            if name in tails or not scope.calls.keys().isdisjoint(tails):
-                yield from ((call, scope) for call in calls if module.qualname(call.func, scope) in wanted)
+        for name in names & scope.calls.keys():
+            yield from ((call, scope) for call in scope.calls[name] if module.qualname(call.func, scope) in wanted)
 
 
 def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:

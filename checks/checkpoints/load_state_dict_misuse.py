@@ -33,7 +33,7 @@ _MODULE_ONLY = frozenset({"eval", "train", "parameters", "named_parameters", "fo
 
 
 class LoadStateDictMisuse(Check):
-    """load_state_dict is taken for something that gives a model, reads a file, or is called on a class.
+    """`load_state_dict` is taken for something that gives a model, reads a file, or is called on a class.
 
     ## Why
 

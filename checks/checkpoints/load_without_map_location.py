@@ -13,7 +13,7 @@ _CHOOSING = frozenset({"torch.device", "torch.cuda.is_available", "torch.backend
 
 
 class LoadWithoutMapLocation(Check):
-    """torch.load without map_location puts each tensor back on the device it was saved from, in code that has its own.
+    """`torch.load` without map_location puts tensors back on the device they were saved from, in code that has its own.
 
     ## Why
 

@@ -8,6 +8,7 @@ from torchlint.check import (
     Applicability,
     Call,
     Check,
+    ClassInfo,
     Event,
     Fix,
     ModeChange,
@@ -18,6 +19,7 @@ from torchlint.check import (
     Trace,
     Value,
     is_module_factory,
+    module_class,
     on,
 )
 from torchlint.source.edits import append, unsafe
@@ -35,7 +37,7 @@ _MODULES_ALONE = frozenset(
 
 
 class SaveWholeModel(Check):
-    """torch.save is given a module instead of its state dict: the file holds the path to the class, not the class.
+    """`torch.save` is given a module instead of its state dict: the file holds the path to the class, not the class.
 
     ## Why
 
@@ -89,14 +91,25 @@ class SaveWholeModel(Check):
                     built.add(event.node)
         for call in saves:
             for key, value in saved(call):
-                is_module = value.is_module if isinstance(value, Object) else value in modules or _is_made(value, built)
-                if is_module and value not in quantized:
+                if _is_module(call, value, modules, built) and value not in quantized:
                     _tell(call, key, value, report)
                     break
 
 
-def _is_made(value: Value, built: set[ast.AST]) -> bool:
-    return isinstance(value, Symbol) and value.origin == "result" and value.node in built
+def _is_module(call: Call, value: Value, modules: set[Value], built: set[ast.AST]) -> bool:
+    """Whether a value is a module: an instance of one, or something that is used, made or annotated as one."""
+    if isinstance(value, Object):
+        return value.is_module is True
+    if value in modules or not isinstance(value, Symbol):
+        return value in modules
+    if value.origin == "result":
+        return value.node in built
+    if value.annotation is None:
+        return False
+    declared = call.module.project.definition(value.annotation, call.module)
+    if isinstance(declared, ClassInfo):
+        return declared.is_module is True
+    return module_class(value.annotation) is not None
 
 
 def _tell(call: Call, key: str | None, value: Value, report: Report) -> None:

@@ -10,7 +10,7 @@ from .common import FILE, PARAMETER, argument, constant_of, is_constant, origins
 
 
 class StrictFalseUnchecked(Check):
-    """load_state_dict(strict=False) is called and its report of missing and unexpected keys is thrown away.
+    """`load_state_dict(strict=False)` is called and its report of missing and unexpected keys is thrown away.
 
     ## Why
 
