@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 # python_of VERSION: that interpreter, from the path or from pyenv.
 python_of() {
-    for candidate in "python$1" "$HOME"/.pyenv/versions/"$1"*/bin/python; do
+    for candidate in "python$1" "${HOME:-}"/.pyenv/versions/"$1"*/bin/python; do
         if "$candidate" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')" 2>/dev/null; then
             command -v "$candidate"
             return 0
@@ -39,7 +39,7 @@ for version in 3.10 3.12 3.13; do
     venv=".venv/light-$version"
     make_venv "$venv" "$python"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
+    rm -rf build # setuptools would take files from there that the checkout no longer has
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check . --group light
     "$venv/bin/pytest" -m "not torch and not cuda and not slow" -p no:cacheprovider $parallel
 done
