@@ -44,7 +44,7 @@ class LayerListRepeatsOneInstance(Check):
     name = "layer-list-repeats-one-instance"
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
-    failures = ("X-37",)
+    failures = ("X-36",)
     mentions = _CONTAINERS
 
     @on(Module)

@@ -39,7 +39,7 @@ class ModuleCreatedInForward(Check):
     code = "TL109"
     name = "module-created-in-forward"
     severity = Severity.ERROR
-    failures = ("X-37",)
+    failures = ("X-36",)
     mentions = ("def forward",)
 
     @on(ModuleClass)

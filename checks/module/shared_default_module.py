@@ -38,7 +38,7 @@ class SharedDefaultModule(Check):
     code = "TL113"
     name = "shared-default-module"
     severity = Severity.WARNING
-    failures = ("X-37",)
+    failures = ("X-36",)
     mentions = ("def ",)
 
     @on(FunctionInfo)

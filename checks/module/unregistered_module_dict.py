@@ -36,7 +36,7 @@ class UnregisteredModuleDict(Check):
     name = "unregistered-module-dict"
     severity = Severity.ERROR
     fixable = Applicability.SAFE
-    failures = ("T-D3", "X-37")
+    failures = ("T-D3", "X-36")
     mentions = ("{", "dict", "Dict")
 
     @on(ModuleClass)

@@ -36,7 +36,7 @@ class UnregisteredModuleList(Check):
     name = "unregistered-module-list"
     severity = Severity.ERROR
     fixable = Applicability.SAFE
-    failures = ("T-D3", "X-37")
+    failures = ("T-D3", "X-36")
     mentions = ("[", "list", "tuple")
 
     @on(ModuleClass)

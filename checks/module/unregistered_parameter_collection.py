@@ -34,7 +34,7 @@ class UnregisteredParameterCollection(Check):
     name = "unregistered-parameter-collection"
     severity = Severity.ERROR
     fixable = Applicability.SAFE
-    failures = ("T-D3", "X-37")
+    failures = ("T-D3", "X-36")
     mentions = ("Parameter",)
 
     @on(ModuleClass)

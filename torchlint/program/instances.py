@@ -9,7 +9,7 @@ something can't be told.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from torchlint.program.classes import ClassInfo
@@ -221,6 +221,22 @@ class ClassFacts:
         self.mode_dependent = mode_dependent
 
 
+class ClassParts:
+    """What one class's own code puts into its instances: answers for its parameters and modes, and other classes."""
+
+    __slots__ = ("classes", "modes", "parameters")
+
+    def __init__(self) -> None:
+        self.parameters: set[Answer] = set()
+        self.modes: set[Answer] = set()
+        self.classes: list[ClassInfo] = []
+
+    def add(self, parameters: Answer, modes: Answer) -> None:
+        """Note what one member is known to hold."""
+        self.parameters.add(parameters)
+        self.modes.add(modes)
+
+
 class Instances:
     """Answers for one file. Ask ``module.instances``."""
 
@@ -228,7 +244,8 @@ class Instances:
         self.module = module
         self._tables: dict[Scope, dict[str, list[Binding]]] = {}
         self._fills: dict[Scope, dict[str, list[tuple[str, ast.AST, Scope]]]] = {}
-        self._facts: dict[Scope, ClassFacts | None] = {}
+        self._facts: dict[Scope, ClassFacts] = {}
+        self._parts: dict[Scope, ClassParts] = {}
         self._busy: set[object] = set()
 
     @cached_property
@@ -1011,27 +1028,15 @@ class Instances:
 
     def has_parameters(self, made: Made) -> Answer:
         """Whether a module holds parameters; None where it can't be told."""
-        if made.cls is not None:
-            return self.facts(made.cls).has_parameters
-        if made.spec is None:
-            return None
-        answer = made.spec.has_parameters(self._arguments(made))
-        if answer is None and made.spec.mode == torchapi.CONTENTS:
-            return _any([self.has_parameters(each) for each in self.contents(made)])
-        return answer
+        parts = ClassParts()
+        self._take(made, parts, set())
+        return _any({*parts.parameters, *(self.facts(cls).has_parameters for cls in parts.classes)})
 
     def mode_dependent(self, made: Made) -> Answer:
         """Whether train() and eval() differ for a module; a rate that isn't known (``nn.Dropout(p)``) counts as one."""
-        if made.cls is not None:
-            return self.facts(made.cls).mode_dependent
-        if made.spec is None:
-            return None
-        answer = made.spec.is_mode_dependent(self._arguments(made))
-        if answer is None and made.spec.mode == torchapi.CONTENTS:
-            return _any([self.mode_dependent(each) for each in self.contents(made)])
-        if answer is None and made.spec.mode != "?":
-            return True
-        return answer
+        parts = ClassParts()
+        self._take(made, parts, set())
+        return _any({*parts.modes, *(self.facts(cls).mode_dependent for cls in parts.classes)})
 
     def _arguments(self, made: Made) -> dict[str, object]:
         """A layer's constructor arguments as the tables want them."""
@@ -1046,41 +1051,62 @@ class Instances:
         return spec.signature.bind(values, {k.arg or "": _literal(k.value) for k in call.keywords}) or {}
 
     def facts(self, cls: ClassInfo) -> ClassFacts:
-        """What instances of a class hold, by what its methods and its ancestors' keep on self."""
+        """What instances of a class hold, by what its methods and its ancestors' keep on self, however deep."""
         home = cls.module.instances
-        known = home._facts.get(cls.scope, False)
+        known = home._facts.get(cls.scope)
         if known is None:
-            return ClassFacts(None, None)  # asked while being worked out: a class that holds its own kind
-        if known is False:
-            home._facts[cls.scope] = None
-            known = home._facts[cls.scope] = home._work_out(cls)
-        return known  # type: ignore[return-value]
+            parameters: set[Answer] = set()
+            modes: set[Answer] = set()
+            classes = [cls]
+            for each in classes:
+                parts = each.module.instances._parts_of(each)
+                parameters |= parts.parameters
+                modes |= parts.modes
+                if True in parameters and True in modes:
+                    break
+                classes += [part for part in parts.classes if all(part.node is not c.node for c in classes)]
+            known = home._facts[cls.scope] = ClassFacts(_any(parameters), _any(modes))
+        return known
 
-    def _work_out(self, cls: ClassInfo) -> ClassFacts:
-        parameters: list[Answer] = []
-        modes: list[Answer] = []
-        for base in cls.mro:
-            if isinstance(base, ClassInfo):
-                modes.append(bool(base.scope.self_reads.get("training")))
-                for made in base.module.instances.kept(base):
-                    if made.kind == PARAMETER:
-                        parameters.append(True)
-                    elif made.kind == MODULE:
-                        parameters.append(self.has_parameters(made))
-                        modes.append(self.mode_dependent(made))
-                    elif made.kind == UNKNOWN:
-                        parameters.append(None)
-                        modes.append(None)
-            elif base is not None:
-                spec = torchapi.module_class(base)
-                if spec is not None and spec.name != "torch.nn.Module":
-                    held = Made(MODULE, cls.node, Context(self, cls.scope), spec=spec)
-                    parameters.append(self.has_parameters(held) if spec.mode != torchapi.CONTENTS else None)
-                    modes.append(self.mode_dependent(held) if spec.mode != torchapi.CONTENTS else None)
-            else:
-                parameters.append(None)
-                modes.append(None)
-        return ClassFacts(_any(parameters), _any(modes))
+    def _parts_of(self, cls: ClassInfo) -> ClassParts:
+        """What a class itself adds to what its instances hold, and the classes of its submodules."""
+        parts = self._parts.get(cls.scope)
+        if parts is None:
+            parts = self._parts[cls.scope] = ClassParts()
+            seen: set[ast.AST] = set()
+            for base in cls.mro:
+                if isinstance(base, ClassInfo):
+                    parts.modes.add(bool(base.scope.self_reads.get("training")))
+                    for made in base.module.instances.kept(base):
+                        self._take(made, parts, seen)
+                elif base is None:
+                    parts.add(None, None)
+                elif (spec := torchapi.module_class(base)) is not None and spec.name != "torch.nn.Module":
+                    self._take(Made(MODULE, cls.node, Context(self, cls.scope), spec=spec), parts, seen)
+        return parts
+
+    def _take(self, made: Made, parts: ClassParts, seen: set[ast.AST]) -> None:
+        """Add what one thing that a class keeps is known to hold; ``seen`` are the containers that were looked into."""
+        if made.kind == PARAMETER:
+            parts.parameters.add(True)
+        elif made.kind == UNKNOWN:
+            parts.add(None, None)
+        elif made.kind == MODULE and made.cls is not None:
+            parts.classes.append(made.cls)
+        elif made.kind == MODULE and made.spec is None:
+            parts.add(None, None)
+        elif made.kind == MODULE and made.spec is not None:
+            arguments = self._arguments(made)
+            parameters, mode = made.spec.has_parameters(arguments), made.spec.is_mode_dependent(arguments)
+            if made.spec.mode != torchapi.CONTENTS:
+                parts.add(parameters, True if mode is None and made.spec.mode != "?" else mode)
+            elif made.node not in seen:
+                seen.add(made.node)
+                inner = made.home.contents(made)
+                for each in inner:
+                    self._take(each, parts, seen)
+                if not inner and not isinstance(made.node, ast.Call):
+                    parts.add(None, None)
 
     def kept(self, cls: ClassInfo) -> Iterator[Made]:
         """Everything that a class's own methods keep on self: as attributes and by registering it."""
@@ -1135,7 +1161,7 @@ def _is_tensor_attribute(name: str) -> bool:
     return attribute is not None and attribute.result == "tensor"
 
 
-def _any(answers: list[Answer]) -> Answer:
+def _any(answers: Collection[Answer]) -> Answer:
     if True in answers:
         return True
     return None if None in answers else False

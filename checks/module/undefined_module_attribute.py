@@ -1,0 +1,333 @@
+"""TL106 undefined-module-attribute."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from torchlint.check import (
+    AttributeUse,
+    Check,
+    ClassInfo,
+    FunctionInfo,
+    ModuleClass,
+    Report,
+    Scope,
+    Severity,
+    module_class,
+    on,
+)
+
+from .common import is_template
+
+_DYNAMIC = ("__getattr__", "__getattribute__", "__setattr__", "__slots__", "__setstate__")
+_HARMLESS = frozenset({"super", "__init__", "hasattr", "getattr", "isinstance", "type", "id", "str", "print", "len"})
+_SET_BY_FRAMEWORKS = frozenset({"_gradient_checkpointing_func", "_hf_hook", "_is_hf_initialized"})
+"""What transformers, diffusers and accelerate set on the modules of a model from outside."""
+_NAMED = frozenset({"register_buffer", "register_parameter", "add_module", "register_module", "setattr", "__setattr__"})
+
+
+class UndefinedModuleAttribute(Check):
+    """`forward` reads an attribute that nothing defines: it raises "'Net' object has no attribute 'fc3'".
+
+    ## Why
+
+    A misspelt or forgotten layer isn't noticed until `forward` runs. An attribute that `__init__` makes in one branch
+    only fails in the configurations that take the other one.
+
+    ## Bad
+
+        def __init__(self, use_norm=True):
+            super().__init__()
+            self.fc1 = nn.Linear(3, 3)
+            if use_norm:
+                self.norm = nn.LayerNorm(3)
+
+        def forward(self, x):
+            return self.norm(self.fc_1(x))
+
+    ## Good
+
+        def __init__(self, use_norm=True):
+            super().__init__()
+            self.fc1 = nn.Linear(3, 3)
+            self.norm = nn.LayerNorm(3) if use_norm else nn.Identity()
+
+        def forward(self, x):
+            return self.norm(self.fc1(x))
+
+    ## Known limits
+
+    Only classes are judged whose bases are all known, that have no `__getattr__` and set no attribute under a computed
+    name. A class that others in the file derive from may read what those define. For an attribute that is made in one
+    branch only, `forward` itself must read it without any condition.
+    """
+
+    code = "TL106"
+    name = "undefined-module-attribute"
+    severity = Severity.ERROR
+    failures = ("T-D4",)
+    mentions = ("def forward",)
+
+    @on(ModuleClass)
+    def check(self, cls: ClassInfo, report: Report) -> None:
+        forward = cls.methods.get("forward")
+        if forward is None or not _is_closed(cls) or is_template(cls.module):
+            return
+        defined = _defined(cls)
+        if defined is None:
+            return
+        told: set[str] = set()
+        for method in cls.self_calls(forward):
+            if method.module is not cls.module or method.cls is None:
+                continue
+            for name, reads in method.cls.scope.self_reads.items():
+                if name in told or name in defined or _is_everyones(cls, name):
+                    continue
+                for node, scope in reads:
+                    use = AttributeUse(node, scope, method.scope)
+                    if _is_within(scope, method) and not _is_guarded(use, cls):
+                        told.add(name)
+                        report(node, _message(cls, name, defined))
+                        break
+        self._check_branches(cls, forward, report)
+
+    def _check_branches(self, cls: ClassInfo, forward: FunctionInfo, report: Report) -> None:
+        init = cls.methods.get("__init__")
+        if init is None:
+            return
+        for name, reads in cls.scope.self_reads.items():
+            first = next((node for node, scope in reads if scope is forward.scope), None)
+            if first is None or not _is_set_in_branches_of(cls, name, init):
+                continue
+            if _is_unconditional(first, forward) and not _sets_always(init.node.body, name, cls, init):
+                report(
+                    first,
+                    f"self.{name} is set in one branch of __init__ only, and forward reads it in any case: where the "
+                    f"other branch is taken it will raise \"'{cls.name}' object has no attribute '{name}'\".",
+                )
+
+
+def _message(cls: ClassInfo, name: str, defined: set[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(defined), n=1, cutoff=0.75)
+    hint = f"; did you mean self.{near[0]}?" if near else "."
+    return f"Nothing defines self.{name} in {cls.name} or its bases: forward will raise AttributeError{hint}"
+
+
+# ---------------------------------------------------------------------------------------------------- definitions
+
+
+def _is_closed(cls: ClassInfo) -> bool:
+    """Whether every attribute that an instance can have is in sight."""
+    if not cls.resolved or cls.subclasses:
+        return False
+    for decorator in cls.node.decorator_list:
+        name = cls.module.qualname(decorator.func if isinstance(decorator, ast.Call) else decorator, cls.scope.parent)
+        if name is None or not name.startswith(("torch.", "dataclasses.", "typing.")):
+            return False
+    if any(k.arg == "metaclass" for k in cls.node.keywords):
+        return False
+    return not any(
+        isinstance(base, ClassInfo) and (name in base.methods or name in base.class_attributes)
+        for base in cls.mro
+        for name in _DYNAMIC
+    )
+
+
+def _defined(cls: ClassInfo) -> set[str] | None:
+    """The names that the class and its bases define; None where some are computed."""
+    names: set[str] = set()
+    for base in cls.mro:
+        if not isinstance(base, ClassInfo):
+            continue
+        names |= base.methods.keys() | base.class_attributes.keys() | base.written_attributes.keys()
+        names |= {child.name for child in base.scope.children}
+        if base.scope.self_reads.get("__dict__") or any(base.scope.all_calls("vars")):
+            return None
+        if base.module.instances.fills(base.scope).get("_modules"):
+            return None
+        handed = _set_by_functions(base)
+        if handed is None:
+            return None
+        names |= handed
+        for method in _NAMED:
+            for call, _ in base.scope.all_calls(method):
+                key = _key(call)
+                if key is None:
+                    return None
+                names.add(key)
+    return names | _set_from_outside(cls)
+
+
+def _set_by_functions(cls: ClassInfo) -> set[str] | None:
+    """The names under which functions that are given self may set something; None where they can't be told."""
+    names: set[str] = set()
+    for scope in cls.scope.walk():
+        if scope.owner is not cls.scope or scope.self_name is None:
+            continue
+        for last, calls in scope.calls.items():
+            if last in _NAMED or last in _HARMLESS or last[:1].isupper():
+                continue
+            for call in calls:
+                given = any(_is_self(argument, scope.self_name) for argument in call.args)
+                if given and _may_set_attributes(call, last, scope, cls):
+                    keys = {a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+                    if not keys:
+                        return None
+                    names |= keys
+    return names
+
+
+def _may_set_attributes(call: ast.Call, last: str, scope: Scope, cls: ClassInfo) -> bool:
+    """Whether a call that is given self may set attributes on it."""
+    if isinstance(call.func, ast.Attribute) and (_is_self(call.func.value, scope.self_name) or cls.method(last)):
+        return False  # a method of the class, which is read anyway
+    if (cls.module.qualname(call.func, scope) or "").startswith(("builtins.", "torch.")):
+        return False
+    found = cls.module.definition(call.func, scope)
+    return not isinstance(found, FunctionInfo) or _sets_attributes(found)
+
+
+def _sets_attributes(function: FunctionInfo) -> bool:
+    return any(
+        isinstance(target, ast.Attribute) for scope in function.scope.walk() for target in scope.assigned
+    ) or any(any(function.scope.all_calls(name)) for name in _NAMED)
+
+
+def _key(call: ast.Call) -> str | None:
+    """The name under which a call registers something, None where it is computed."""
+    is_function = isinstance(call.func, ast.Name)
+    position = 1 if is_function else 0
+    key = call.args[position] if len(call.args) > position else None
+    if key is None:
+        key = next((k.value for k in call.keywords if k.arg == "name"), None)
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+
+
+def _set_from_outside(cls: ClassInfo) -> set[str]:
+    """The attributes that the file sets on anything else than self: one of these may be the module."""
+    memo = cls.module.memo
+    if "stored attributes" not in memo:
+        names: set[str] = set()
+        for scope in cls.module.scope.walk():
+            for target in scope.assigned:
+                for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+                    if isinstance(part, ast.Attribute) and not _is_self(part.value, scope.self_name):
+                        names.add(part.attr)
+            for call in scope.calls.get("setattr", ()):
+                key = _key(call)
+                if key is not None:
+                    names.add(key)
+        memo["stored attributes"] = names
+    return memo["stored attributes"]  # type: ignore[no-any-return]
+
+
+def _is_self(node: ast.expr, self_name: str | None) -> bool:
+    return isinstance(node, ast.Name) and node.id == self_name
+
+
+def _is_everyones(cls: ClassInfo, name: str) -> bool:
+    """Whether every module, or an external base, has the attribute."""
+    if name.startswith("__") or name in _SET_BY_FRAMEWORKS:
+        return True
+    for base in ("torch.nn.Module", *(b for b in cls.mro if isinstance(b, str))):
+        spec = module_class(base)
+        if spec is not None and spec.has_attribute(name):
+            return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------- reads
+
+
+def _is_within(scope: Scope, method: FunctionInfo) -> bool:
+    return any(each is scope for each in method.scope.walk())
+
+
+def _is_guarded(use: AttributeUse, cls: ClassInfo) -> bool:
+    """Whether something asks first if the attribute is there, or catches that it isn't."""
+    for name in ("hasattr", "getattr"):
+        for call, _ in cls.scope.all_calls(name):
+            if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) and call.args[1].value == use.node.attr:
+                return True
+    up = use.method.enclosing(use.node, ast.Try)
+    while up is not None:
+        if isinstance(up, ast.Try) and any(_catches_missing(handler) for handler in up.handlers):
+            return True
+        up = use.method.enclosing(up, ast.Try)
+    return False
+
+
+def _catches_missing(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    return any(
+        isinstance(n, ast.Name) and n.id in ("AttributeError", "Exception", "BaseException")
+        for n in ast.walk(handler.type)
+    )
+
+
+def _is_unconditional(node: ast.Attribute, forward: FunctionInfo) -> bool:
+    """Whether forward reads the attribute whatever happens: under no condition, and behind no early exit."""
+    conditions = (ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.While, ast.For, ast.Match, ast.comprehension, ast.Lambda)
+    if forward.scope.enclosing(node, *conditions) is not None:
+        return False
+    for statement in forward.node.body:
+        if statement.lineno >= node.lineno:
+            break
+        if any(isinstance(n, (ast.Return, ast.Raise)) for n in ast.walk(statement)):
+            return False
+    return not any(isinstance(n, ast.Assert) and n.lineno < node.lineno for n in forward.node.body)
+
+
+def _is_set_in_branches_of(cls: ClassInfo, name: str, init: FunctionInfo) -> bool:
+    """Whether one branch of ``__init__`` is the only place that sets the attribute, in this class or above."""
+    uses = cls.writes(name)
+    if len(uses) != 1 or name in cls.methods or name in cls.class_attributes or name in _set_from_outside(cls):
+        return False
+    if any(use.method is not init.scope or use.scope is not init.scope for use in uses):
+        return False
+    for base in cls.ancestors():
+        if name in base.written_attributes or name in base.methods or name in base.class_attributes:
+            return False
+    for call, _ in cls.module.instances.registrations(cls):
+        if _key(call) in (name, None):
+            return False
+    spec = module_class("torch.nn.Module")
+    if spec is None or spec.has_attribute(name):
+        return False
+    for use_name in ("hasattr", "getattr", "delattr"):
+        for call, _ in cls.scope.all_calls(use_name):
+            if any(isinstance(a, ast.Constant) and a.value == name for a in call.args):
+                return False
+    branch = init.scope.enclosing(uses[0].node, ast.If)
+    if not isinstance(branch, ast.If):
+        return False
+    outer = init.scope.parents.get(branch)
+    return not (isinstance(outer, ast.If) and branch in outer.orelse)  # elif: one of several cases
+
+
+def _sets_always(body: Sequence[ast.stmt], name: str, cls: ClassInfo, init: FunctionInfo) -> bool:
+    """Whether every path through statements sets the attribute, leaves by an exception, or may do so unseen."""
+    return any(_sets(statement, name, cls, init) for statement in body)
+
+
+def _sets(node: ast.stmt, name: str, cls: ClassInfo, init: FunctionInfo) -> bool:
+    if isinstance(node, ast.If):
+        return _sets_always(node.body, name, cls, init) and _sets_always(node.orelse, name, cls, init)
+    if isinstance(node, (ast.Raise, ast.Return)):
+        return True
+    if isinstance(node, ast.Assert):
+        return isinstance(node.test, ast.Constant) and not node.test.value
+    return any(_stores(each, name, init) for each in ast.walk(node))
+
+
+def _stores(node: ast.AST, name: str, init: FunctionInfo) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == name
+        and isinstance(node.ctx, ast.Store)
+        and _is_self(node.value, init.scope.self_name)
+    )
