@@ -7,7 +7,7 @@ blocks and events in words: which events are inside, is something done on every 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -524,11 +524,12 @@ class Return(Event):
 class Trace:
     """One root followed to its end. ``root.events()`` are all events."""
 
-    __slots__ = ("frame", "root")
+    __slots__ = ("_self_savers", "frame", "root")
 
-    def __init__(self, root: Block, frame: Frame) -> None:
+    def __init__(self, root: Block, frame: Frame, self_savers: Sequence[Tensor] = ()) -> None:
         self.root = root
         self.frame = frame
+        self._self_savers = self_savers
 
     def loops(self) -> Iterator[Block]:
         """Every loop, outer before inner."""
@@ -536,6 +537,8 @@ class Trace:
 
     def release(self) -> None:
         """Take the trace apart, so that its memory goes without the cyclic garbage collector; it is dead after."""
+        for tensor in self._self_savers:
+            tensor.saved = ()
         blocks = [self.root]
         for block in blocks:
             for item in block.items:

@@ -95,7 +95,7 @@ class Interpreter(Evaluator):
             root.ends = "out of steps"
         self.budget -= start - max(self.steps, 0)
         frame.returned = []
-        return Trace(root, frame)
+        return Trace(root, frame, self.self_savers)
 
     def _function_root(self, scope: Scope) -> Trace:
         info = self.module.function(scope)

@@ -134,6 +134,7 @@ class Machine:
         self.passes = 0  # how many second passes through loops are going on
         self.comprehending = 0  # how many comprehensions are being evaluated
         self.quiet = 0  # above zero, no event is kept
+        self.self_savers: list[Tensor] = []  # whose backward reads their own result, so that they keep themselves
 
     # ---------------------------------------------------------------- events
 

@@ -219,6 +219,8 @@ class Tensors(Machine):
     def keep(self, made: Tensor, saved: list[Tensor]) -> None:
         """Know what a result's backward reads; a tensor of inference mode can't be kept for it."""
         made.saved = tuple(saved)
+        if made in saved:
+            self.self_savers.append(made)
         for tensor in saved:
             if self.grad is not False and self.state.get(tensor, "@inference") and made.node is not None:
                 self.emit(InferenceTensorSaved(made.node, tensor))
