@@ -35,8 +35,8 @@ def test_linting_leaves_no_cyclic_garbage() -> None:
         garbage = gc.collect()
     finally:
         gc.enable()
-    # A tree of a single program has more objects than that; an exception's traceback may leave a few.
-    assert garbage < 500
+    # The trees of all programs have hundreds of thousands of objects; the helpers within ast.dump leave a few.
+    assert garbage < 3000
 
 
 def test_a_run_leaves_the_collector_as_it_was(tmp_path: Path) -> None:

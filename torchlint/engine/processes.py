@@ -10,6 +10,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Processes(Generic[Item, Answer]):
         process = self._context.Process(  # type: ignore[attr-defined]
             target=_work, args=(theirs, inherited, self._start), daemon=True
         )
-        process.start()
+        with _interrupts_held():
+            process.start()
         theirs.close()
         self._workers[ours] = (process, None)
         return ours
@@ -105,6 +107,19 @@ class Processes(Generic[Item, Answer]):
         process, _ = self._workers.pop(connection)
         connection.close()
         process.join()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Without Ctrl-C, which a new process would take for its own before it can say that it won't have it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(connection: Connection[Any, Any], inherited: Sequence[Connection[Any, Any]], start: Start[Any, Any]) -> None:
