@@ -233,7 +233,7 @@ class Library(Tensors):
 
     def is_library_method(self, owner: Object, name: str) -> bool:
         """Whether nn.Module (or the torch class that it builds upon) gives the instance this method."""
-        if owner.is_module and name in module_attributes():
+        if (owner.is_module or self.state.get(owner, "@alternatives")) and name in module_attributes():
             return True
         return owner.spec is not None and owner.spec.has_attribute(name)
 
