@@ -217,12 +217,7 @@ def _is_hidden_on_purpose(cls: ClassInfo, name: str, made: Made) -> bool:
 
 def _is_first_item(use: AttributeUse) -> bool:
     parent = use.method.parents.get(use.node)
-    return (
-        isinstance(parent, ast.Subscript)
-        and isinstance(parent.slice, ast.Constant)
-        and parent.slice.value == 0
-        and isinstance(parent.ctx, ast.Load)
-    )
+    return isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Constant) and parent.slice.value == 0
 
 
 # ---------------------------------------------------------------------------------------------------- escapes

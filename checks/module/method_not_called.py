@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
 
-from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, on
+from torchlint.check import Applicability, Check, Module, Report, Severity, on
 from torchlint.source.edits import append, safe
 
-_METHODS = frozenset({"eval", "train", "step", "zero_grad", "backward"})
 _EFFECTS = {
     "eval": "the model stays in training mode",
     "train": "the model stays in evaluation mode",
@@ -17,13 +14,6 @@ _EFFECTS = {
     "zero_grad": "the gradients of all steps add up",
     "backward": "no gradient is computed",
 }
-_MODES = frozenset({"torch.no_grad", "torch.inference_mode", "torch.enable_grad"})
-_SUSPECT = re.compile(
-    r"^[^#\n]*\.(?:eval|train|step|zero_grad|backward)[ \t]*(?:[;#].*)?$"
-    r"|^[ \t]*(?:async[ \t]+)?with\b[^#\n]*\b(?:no_grad|inference_mode|enable_grad)[ \t]*(?:[:,]|as\b)"
-    r"|(?:^|[;:])[ \t]*[\w.]*\b(?:no_grad|inference_mode|enable_grad)\([^()\n]*\)[ \t]*(?:[;#].*)?$",
-    re.MULTILINE,
-)
 
 
 class MethodNotCalled(Check):
@@ -57,53 +47,21 @@ class MethodNotCalled(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("X-36",)
-    mentions = (*(f".{method}" for method in sorted(_METHODS)), "no_grad", "inference_mode", "enable_grad")
+    mentions = (*(f".{method}" for method in _EFFECTS), "no_grad", "inference_mode", "enable_grad")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:
-        if not _SUSPECT.search(module.source.text):
-            return
-        source = module.source
-        for node, scope in _statements(module):
-            if isinstance(node, (ast.With, ast.AsyncWith)):
-                for item in node.items:
-                    if module.qualname(item.context_expr, scope) in _MODES:
-                        spelling = ast.unparse(item.context_expr)
-                        report(
-                            item.context_expr,
-                            f"with {spelling}: enters a class and raises; write {spelling}().",
-                            fix=safe(f"Call {spelling}()", append(source, item.context_expr, "()")),
-                        )
-            elif isinstance(node.value, ast.Attribute):
-                name = node.value.attr
-                if name in _METHODS and module.dotted(node.value, scope) is None:
-                    spelling = ast.unparse(node.value)
-                    report(
-                        node.value,
-                        f"{spelling} is named but not called, so {_EFFECTS[name]}; write {spelling}().",
-                        fix=safe(f"Call {name}()", append(source, node.value, "()")),
-                    )
-            elif isinstance(node.value, ast.Call) and module.qualname(node.value.func, scope) in _MODES:
-                spelling = ast.unparse(node.value)
+        for found in module.uncalled:
+            spelling = ast.unparse(found.node)
+            if found.is_called:
                 report(
-                    node.value,
+                    found.node,
                     f"{spelling} alone on a line changes nothing: it must enclose the code, as in with {spelling}: ...",
                 )
-
-
-def _statements(module: Module) -> Iterator[tuple[ast.Expr | ast.With | ast.AsyncWith, Scope]]:
-    """Expression and with statements of the file, each with its scope."""
-    for scope in module.scope.walk():
-        if isinstance(scope.node, ast.Lambda):
-            continue
-        pending: list[ast.stmt] = list(scope.node.body)
-        while pending:
-            node = pending.pop()
-            if isinstance(node, (ast.Expr, ast.With, ast.AsyncWith)):
-                yield node, scope
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 continue
-            for field in ("body", "orelse", "finalbody"):
-                pending += getattr(node, field, ())
-            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-                pending += part.body
+            if found.is_entered:
+                message = f"with {spelling}: enters a class and raises; write {spelling}()."
+            else:
+                message = f"{spelling} is named but not called, so {_EFFECTS[found.name]}; write {spelling}()."
+            fix = safe(f"Call {found.name}()", append(module.source, found.node, "()"))
+            report(found.node, message, fix=fix)

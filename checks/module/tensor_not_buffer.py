@@ -134,11 +134,13 @@ class _Origins:
         self.module = module
         self.factories: list[ast.Call] = []
         self.handed = False
+        self._seen: set[ast.AST] = set()
 
-    def collect(self, node: ast.expr, scope: Scope, depth: int = 8) -> None:
+    def collect(self, node: ast.expr, scope: Scope, depth: int = 24) -> None:
         """Look for the makers behind an expression, through locals, methods and functions of the project."""
-        if depth <= 0 or isinstance(node, ast.Constant):
+        if depth <= 0 or node in self._seen:
             return
+        self._seen.add(node)
         if isinstance(node, ast.Call):
             self._call(node, scope, depth - 1)
         elif isinstance(node, ast.Name):
@@ -158,7 +160,9 @@ class _Origins:
         placed = any(k.arg in ("device", None) for k in node.keywords)
         name = self.module.qualname(node.func, scope)
         operation = operations.function(name) if name is not None else None
-        if operation is not None and operation.factory and not operation.short_name.endswith("_like"):
+        if name is not None and name.startswith("torch.") and name.endswith("Tensor") and name.count(".") == 1:
+            self.factories.append(node)
+        elif operation is not None and operation.factory and not operation.short_name.endswith("_like"):
             self.handed = self.handed or placed or operation.short_name in ("as_tensor", "asarray")
             self.factories.append(node)
         elif name is not None and name.startswith("torch."):

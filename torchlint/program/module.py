@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torchlint.program.classes import ClassInfo
     from torchlint.program.instances import Instances
     from torchlint.program.project import Project
+    from torchlint.program.uncalled import Uncalled
     from torchlint.source.file import SourceFile
 
 _BUILTINS = frozenset(dir(builtins))
@@ -321,6 +322,13 @@ class Module:
         from torchlint.program.instances import Instances
 
         return Instances(self)
+
+    @cached_property
+    def uncalled(self) -> list[Uncalled]:
+        """Methods that are named where they were meant to be called."""
+        from torchlint.program.uncalled import find_uncalled
+
+        return list(find_uncalled(self))
 
     @cached_property
     def memo(self) -> dict[object, Any]:
