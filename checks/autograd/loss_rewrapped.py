@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchlint.check import Backward, Check, Object, Report, Severity, Symbol, Tensor, Value, on
+from torchlint.check import Array, Backward, Check, Object, Report, Severity, Symbol, Tensor, Value, on
 
 from .common import spelled
 
@@ -113,7 +113,7 @@ def _wrapped(tensor: Tensor) -> Iterator[Value]:
 
 def _computed(value: Value) -> bool:
     depth = 0
-    while isinstance(value, Symbol) and value.of is not None and depth < 5:  # loss.item()
+    while isinstance(value, (Symbol, Array)) and value.of is not None and depth < 5:  # loss.item()
         value = value.of
         depth += 1
     if isinstance(value, Tensor):

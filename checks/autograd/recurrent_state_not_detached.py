@@ -65,10 +65,12 @@ def carrying_call(backward: Backward) -> ModuleCall | None:
     again = next(backward.block.enclosing("again"), None)
     if again is None:
         return None
-    for call in again.events(ModuleCall):
-        if not call.inner and call.order < backward.order and any(_carried(t, freed) for t in call.tensors):
-            return call
-    return None
+    calls = [
+        call
+        for call in again.events(ModuleCall)
+        if freed.order < call.order < backward.order and any(_carried(t, freed) for t in call.tensors)
+    ]
+    return min(calls, key=lambda call: call.inner, default=None)  # else the module itself has kept it
 
 
 def _carried(tensor: Tensor, freed: Backward) -> bool:

@@ -59,6 +59,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 _FOLDABLE = (int, float, complex, str, bool, type(None))
 _KNOWN_NOT_NONE = (Object, Tensor, Sequence, Dict, Optimizer, Scheduler, Loader, Parameters, Class, Function, Array)
+_OPTIMIZERS = frozenset(("torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"))
 _NUMBER_LIMIT = 1 << 64
 
 
@@ -229,12 +230,21 @@ class Evaluator(Caller):
                     self.state.set(value, slot, found)
                     return found
         made = self.layer_attribute(value, name, node)
+        if name == "param_groups" and value.cls is not None and any(b in _OPTIMIZERS for b in value.cls.mro):
+            made = self.parameter_groups(node)
         if made is None:
             if self.is_library_method(value, name):
                 return Bound(value, name, node)
             made = Symbol(f"self.{name}" if value is self.frame.receiver else "", "attribute", value, node)
         self.state.set(value, slot, made)
         return made
+
+    def parameter_groups(self, node: ast.AST) -> Value:
+        """What an optimizer of the project's own holds: groups of leaves that require grad, and options."""
+        parameter = Tensor("parameters", (), node, requires_grad=True, leaf=True, role="parameter")
+        group = Dict(node)
+        self.set_items(group, [(Const("params"), self.sequence("list", [parameter], node, exact=False))], exact=False)
+        return self.sequence("list", [group], node, exact=False)
 
     def class_member(self, value: Class, name: str, node: ast.AST) -> Value:
         """``Class.name``."""

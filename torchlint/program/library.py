@@ -891,7 +891,10 @@ class Library(Tensors):
             if isinstance(last, Call) and last.node is node:
                 last.attached = self.attached(arguments)
         if top == "numpy":
-            return Array(_numpy_dtype(tail, keywords), node, arguments[0] if arguments else None)
+            first = arguments[0] if arguments else None
+            if isinstance(first, Sequence):
+                first = next(iter(self.items(first)[0]), None)
+            return Array(_numpy_dtype(tail, keywords), node, first)
         if top == "builtins" or top in PURE_PREFIXES:
             return Symbol("", "result", arguments[0] if arguments else None, node)
         return self.unknown_call(External(name), arguments, keywords, node)
@@ -935,9 +938,8 @@ class Library(Tensors):
         """An optimizer over ``params``; iterators of parameters are consumed by it."""
         bound = {**dict(zip(("params", "lr"), arguments)), **keywords}
         made = Optimizer(name, params, bound, node)
-        given = self.items(params)[0] if isinstance(params, Sequence) else (params,)
-        non_leaf = [p for p in given if isinstance(p, Tensor) and self.is_attached_non_leaf(p)]
         sources = self.sources(params)
+        non_leaf = [p for p in sources if isinstance(p, Tensor) and self.is_attached_non_leaf(p)]
         answers = {self.frozen(s) if not isinstance(s, Tensor) else not self.requires_grad(s) for s in sources}
         self.emit(OptimizerMade(node, made, non_leaf, answers.pop() if len(answers) == 1 else None))
         if params is not None:
