@@ -55,7 +55,7 @@ class AnomalyModeLeftOn(Check):
                 alone = isinstance(statement, ast.Expr)
                 report(
                     call,
-                    "anomaly detection stays on for the whole run and slows every step; guard it with a debug option, "
+                    "Anomaly detection stays on for the whole run and slows every step; guard it with a debug option, "
                     "or take it out",
                     fix=safe("removed", delete_statement(module.source, statement)) if alone else None,
                 )

@@ -60,7 +60,7 @@ class InplaceBreaksBackward(Check):
             elif isinstance(change, InPlaceChange) and change.module is report.module:
                 report(
                     change.node,
-                    f"this changes in place what was made in line {made} and backward still needs: the backward in "
+                    f"This changes in place what was made in line {made} and backward still needs: the backward in "
                     f"line {getattr(backward.node, 'lineno', 0)} raises; write the out-of-place form",
                     fix=out_of_place(change),
                 )

@@ -75,7 +75,7 @@ class AccumulationNotScaled(Check):
                     told.add(backward.node)
                     report(
                         backward.node,
-                        f"gradients add up over several batches before line {step.node.lineno} steps, and "  # type: ignore[attr-defined]
+                        f"Gradients add up over several batches before line {step.node.lineno} steps, and "  # type: ignore[attr-defined]
                         f"`{spelled(backward.node)}` isn't divided by their number: the step is that many times too "
                         "large; divide the loss by it",
                         fix=divided_by_number(backward, test),

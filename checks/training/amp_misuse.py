@@ -110,7 +110,7 @@ class AmpMisuse(Check):
             if scaled and not updates and scaled[0].module is report.module and isinstance(scaled[0].scaler, Scaler):
                 report(
                     scaled[0].node,
-                    "the scaler is never updated: the second `scaler.step` of an optimizer raises; call "
+                    "The scaler is never updated: the second `scaler.step` of an optimizer raises; call "
                     "`scaler.update()` after it",
                     fix=updated(scaled[0]),
                 )

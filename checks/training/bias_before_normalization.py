@@ -60,7 +60,7 @@ class BiasBeforeNormalization(Check):
             return
         report(
             call.node,
-            f"the batch norm in `{spelled(call.node)}` cancels the bias of the layer before it: build that with "
+            f"The batch norm in `{spelled(call.node)}` cancels the bias of the layer before it: build that with "
             "`bias=False`",
             fix=_fix(call, node),
         )

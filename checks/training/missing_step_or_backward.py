@@ -72,7 +72,7 @@ class MissingStepOrBackward(Check):
             if backwards and not steps and not any(b.functional for b in backwards):
                 report(
                     backwards[-1].node if backwards[-1].module is report.module else zero.node,
-                    f"the gradients computed here are never applied: nothing calls `{name}.step()`",
+                    f"The gradients computed here are never applied: nothing calls `{name}.step()`",
                 )
             elif steps and not backwards and any(s.loop is not None and s.block.inside(loop) for s in steps):
                 losses = list(loop.events(LossCall))

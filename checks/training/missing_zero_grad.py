@@ -13,6 +13,7 @@ from torchlint.check import (
     Frame,
     Object,
     Optimizer,
+    OptimizerMade,
     OptimizerStep,
     Report,
     Severity,
@@ -78,13 +79,16 @@ class MissingZeroGrad(Check):
             optimizer = step.optimizer
             if any(concerns(zero, optimizer) for zero in loop.events(ZeroGrad)):
                 continue
-            backward = next(loop.events(Backward))
+            if any(made.optimizer is optimizer for made in loop.events(OptimizerMade)):
+                continue  # a fresh one each turn, as its model's gradients are
+            backwards = list(loop.events(Backward))
+            backward = next((b for b in reversed(backwards) if b.order < step.order), backwards[0])
             if backward.via is optimizer or backward.functional or _may_clear_unseen(loop, optimizer, step):
                 continue
             where = backward if backward.module is report.module else step
             report(
                 where.node,
-                f"gradients add up over the iterations: nothing in this loop clears them before "
+                f"Gradients add up over the iterations: nothing in this loop clears them before "
                 f"`{spelled(backward.node)}`; call `{_name(step)}.zero_grad()` once an iteration",
                 fix=_fix(step, backward),
             )

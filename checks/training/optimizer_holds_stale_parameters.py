@@ -70,7 +70,7 @@ class OptimizerHoldsStaleParameters(Check):
                 if optimizer.order < store.order and self._is_stale(trace, optimizer, store, made, steps):
                     report(
                         store.node,
-                        f"the optimizer of line {optimizer.node.lineno} was built before and never gets the weights of "  # type: ignore[attr-defined]
+                        f"The optimizer of line {optimizer.node.lineno} was built before and never gets the weights of "  # type: ignore[attr-defined]
                         f"the new `{spelled(store.node)}`: build it after this, or add them with `add_param_group`",
                         fix=parameters_added(store, optimizer),
                     )

@@ -63,7 +63,7 @@ class ParameterIteratorExhausted(Check):
         line = getattr(use.exhausted.node, "lineno", 0)
         report(
             use.node,
-            f"the parameters given here are an iterator that line {line} has already emptied: `{use.by}` gets none; "
+            f"The parameters given here are an iterator that line {line} has already emptied: `{use.by}` gets none; "
             "keep them in a list",
             fix=_fix(use, made),
         )
@@ -78,7 +78,7 @@ class ParameterIteratorExhausted(Check):
         if isinstance(optimizer.params, Object) and optimizer.params.is_module:
             report(
                 given,
-                f"the optimizer wants `{spelled(given)}.parameters()`, not the module: it raises",
+                f"The optimizer wants `{spelled(given)}.parameters()`, not the module: it raises",
                 fix=safe(".parameters()", append(source, given, ".parameters()")),
             )
         elif (
