@@ -18,12 +18,14 @@ from torchlint.program.events import Block, Trace
 from torchlint.program.index import Scope
 from torchlint.program.machine import GRAD, Frame, OutOfSteps
 from torchlint.program.module import FunctionInfo, Module
+from torchlint.program.uncalled import METHODS, MODES
 from torchlint.program.values import (
     Array,
     Class,
     Const,
     Context,
     Dict,
+    External,
     Function,
     Object,
     Sequence,
@@ -164,8 +166,20 @@ class Interpreter(Evaluator):
         return ""
 
     def expression(self, node: ast.Expr) -> str:
-        self.eval(node.value)
+        value = node.value
+        if isinstance(value, ast.Attribute) and value.attr in METHODS:
+            value = self._called(value)
+        self.eval(value)
         return ""
+
+    def _called(self, named: ast.expr) -> ast.Call:
+        """What was meant where something is named and not called; TL116 tells it, and other rules go on from there."""
+        memo = self.frame.module.memo
+        if named not in memo:
+            parents = self.frame.scope.parents
+            memo[named] = ast.copy_location(ast.Call(named, [], []), named)
+            parents[memo[named]] = parents[named]
+        return memo[named]  # type: ignore[no-any-return]
 
     def assignment(self, node: ast.Assign) -> str:
         value = self.eval(node.value)
@@ -405,6 +419,8 @@ class Interpreter(Evaluator):
         before = self.grad
         for item in node.items:
             context = self.eval(item.context_expr)
+            if isinstance(context, External) and context.qualname in MODES:
+                context = self.eval(self._called(item.context_expr))
             self.grad = before if not entered else self.grad
             entered.append(context)
             self._enter_context(context)
