@@ -55,6 +55,9 @@ class BackwardOnNonScalar(Check):
 
 def _fix(backward: Backward) -> Fix | None:
     node = backward.node
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and backward.via is None:
-        return unsafe(".mean()", append(backward.module.source, node.func.value, ".mean()"))
-    return None
+    if not isinstance(node, ast.Call) or backward.via is not None:
+        return None
+    loss: ast.expr | None = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if backward.module.qualname(node.func, backward.frame.scope) == "torch.autograd.backward":
+        loss = node.args[0] if node.args else None
+    return unsafe(".mean()", append(backward.module.source, loss, ".mean()")) if loss is not None else None

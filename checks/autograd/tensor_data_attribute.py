@@ -10,6 +10,7 @@ from .common import spelled
 from .repairs import without_data
 
 INITIALIZING = frozenset({"__init__", "reset_parameters", "init_weights", "_init_weights", "initialize"})
+METADATA = frozenset("is_sparse shape dtype device ndim size dim numel layout is_cuda data_ptr element_size".split())
 
 
 class TensorDataAttribute(Check):
@@ -33,7 +34,8 @@ class TensorDataAttribute(Check):
 
     ## Known limits
 
-    Only in code that runs a backward, and where the object is known to be a tensor. Initialization is left alone.
+    Only in code that runs a backward, and where the object is known to be a tensor. Initialization is left
+    alone, and so is what happens under `no_grad` or asks for no more than a shape or dtype.
     """
 
     code = "TL211"
@@ -47,6 +49,8 @@ class TensorDataAttribute(Check):
     def check(self, op: TensorOp, report: Report) -> None:
         if op.op != "torch.Tensor.data" or op.frame.name in INITIALIZING or not isinstance(op.node, ast.Attribute):
             return
+        if op.grad is False or _is_only_asked_about(op, op.node):
+            return
         root = next(op.block.enclosing("root"))
         if next(root.events(Backward), None) is None:
             return
@@ -57,3 +61,13 @@ class TensorDataAttribute(Check):
             "`with torch.no_grad():` to change it",
             fix=without_data(op, op.node),
         )
+
+
+def _is_only_asked_about(op: TensorOp, node: ast.Attribute) -> bool:
+    """Whether no more than a tensor's type, shape, dtype or place is read through ``.data``."""
+    around = op.frame.scope.parents.get(node)
+    if isinstance(around, ast.Attribute):
+        return around.attr in METADATA
+    return (
+        isinstance(around, ast.Call) and isinstance(around.func, ast.Name) and around.func.id in ("isinstance", "type")
+    )
