@@ -105,7 +105,8 @@ def evaluation(event: Event) -> Block | None:
     function named for it; None where nothing says so."""
     for block in event.block.enclosing("loop", "call", "root"):
         if block.kind == "loop":
-            if event.grad is False and isinstance(block.node, (ast.For, ast.AsyncFor)):
+            evaluates = event.grad is False or (isinstance(event, ModuleCall) and event.mode == "eval")
+            if evaluates and isinstance(block.node, (ast.For, ast.AsyncFor)):
                 spoken = ast.unparse(block.node.iter)
                 if any(EVALUATION_NAME.search(word) for word in re.findall(r"\w+", spoken.lower())):
                     return block

@@ -83,11 +83,11 @@ class MissingEval(Check):
 
 
 def _in_training_mode(call: ModuleCall, trace: Trace) -> bool:
-    if isinstance(call.target, Object):
-        return call.mode == "train" and call.mode_dependent is True
-    if isinstance(call.target, Symbol):
+    if call.mode != "train":
         return False
-    return False
+    if isinstance(call.target, Symbol):  # its layers are unknown; a train() that was seen says that they matter
+        return next(trace.root.events(Backward), None) is not None
+    return isinstance(call.target, Object) and call.mode_dependent is True
 
 
 def _takes_gradients(where: Block) -> bool:

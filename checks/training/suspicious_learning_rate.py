@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from torchlint.check import Call, Check, Const, Optimizer, OptimizerMade, Report, Scheduler, Severity, Trace, on
 
 from .common import spelled
 
 ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam", "RMSprop"})
 SCALED_BY = frozenset({"LambdaLR", "MultiplicativeLR", "OneCycleLR", "CyclicLR", "SequentialLR", "ChainedScheduler"})
+
+SET_BY_HAND = re.compile(r"""\[["']lr["']\]\s*\*?=[^=]""")
+"""A program that sets the rate of each step itself: ``group["lr"] = rate``."""
 
 
 class SuspiciousLearningRate(Check):
@@ -44,6 +49,7 @@ class SuspiciousLearningRate(Check):
             for call in trace.root.events(Call)
             if isinstance(call.result, Scheduler) or "schedul" in call.name
         )
+        scheduled = scheduled or SET_BY_HAND.search(report.module.source.text) is not None
         for made in trace.root.events(OptimizerMade):
             optimizer = made.optimizer
             if not isinstance(optimizer, Optimizer) or made.module is not report.module:
