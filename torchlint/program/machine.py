@@ -86,6 +86,27 @@ class Frame:
         return self.function.name if self.function is not None else ""
 
 
+class _Joining(State):
+    """What is asked and told while paths are joined: what any of them knows, and what then holds for all."""
+
+    __slots__ = ("base", "tables")
+
+    def __init__(self, base: State, tables: list[dict[tuple[Any, str], Any]]) -> None:
+        super().__init__(base.data)
+        self.base = base
+        self.tables = tables
+
+    def get(self, owner: object, slot: str, default: Any = None) -> Any:
+        key = (owner, slot)
+        for table in self.tables:
+            if key in table:
+                return table[key]
+        return self.base.get(owner, slot, default)
+
+    def set(self, owner: object, slot: str, value: Any) -> None:
+        self.base.set(owner, slot, value)
+
+
 class OutOfSteps(Exception):
     """The interpretation of one root has done all the work that it may."""
 
@@ -275,6 +296,17 @@ class Machine:
     def _merge(self, base: State, states: list[State], keys: set[tuple[Any, str]]) -> State:
         data = base.data
         tables = [state.data for state in states]
+        outer = self.state
+        self.state = _Joining(base, [outer.data, *tables])
+        try:
+            return self._merge_keys(base, states, tables, keys)
+        finally:
+            self.state = outer
+
+    def _merge_keys(
+        self, base: State, states: list[State], tables: list[dict[tuple[Any, str], Any]], keys: set[tuple[Any, str]]
+    ) -> State:
+        data = base.data
         first_table, second_table = tables[0], tables[1]
         two = len(tables) == 2
         for key in keys:
