@@ -7,7 +7,7 @@ parsing. It records; it judges nothing.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 ScopeNode = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -63,6 +63,8 @@ class Scope:
 
     __slots__ = (
         "_assigned",
+        "_below",
+        "_called",
         "_parents",
         "calls",
         "children",
@@ -92,6 +94,8 @@ class Scope:
         self.owner: Scope | None = None  # the class scope whose instance `self_name` is
         self.self_reads: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
         self.self_writes: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
+        self._below: list[Scope] | None = None
+        self._called: set[str] | None = None
         self._parents: dict[ast.AST, ast.AST] | None = None
         self._assigned: dict[ast.expr, ast.Assign | ast.AnnAssign] | None = None
 
@@ -103,17 +107,28 @@ class Scope:
         """Whether this is a function or method body (no lambda)."""
         return type(self.node) in _FUNCTIONS
 
-    def walk(self) -> Iterator[Scope]:
+    def walk(self) -> Sequence[Scope]:
         """This scope and all below it, in document order."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        if self._below is None:
+            below = [self]
+            for child in self.children:
+                below.extend(child.walk())
+            self._below = below
+        return self._below
 
     def all_calls(self, name: str) -> Iterator[tuple[ast.Call, Scope]]:
         """Calls whose name ends in ``name``, here and below."""
-        for scope in self.walk():
-            for call in scope.calls.get(name, ()):
-                yield call, scope
+        if self._called is None:
+            self._called = {name for scope in self.walk() for name in scope.calls}
+        if name in self._called:
+            for scope in self.walk():
+                for call in scope.calls.get(name, ()):
+                    yield call, scope
+
+    def release(self) -> None:
+        """Let go of the scopes around and below, so that memory goes without the cyclic garbage collector."""
+        self.parent = self.owner = self._below = None
+        self.children = []
 
     def of_type(self, kind: type[ast.AST]) -> list[ast.AST]:
         """Recorded nodes of one of the types in ``RECORDED``, in document order."""
