@@ -37,8 +37,8 @@ _SKIPPED = frozenset(
     cls
     for base in (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
     for cls in (base, *base.__subclasses__())
-) | {ast.Constant}
-
+) | {ast.Constant, bool, int, str, type(None)}
+"""Types of what stands in a field and holds nothing to record."""
 
 _LEAVES = frozenset((ast.Constant, ast.Name, ast.alias, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal))
 """Nodes without nodes below them."""
@@ -51,6 +51,7 @@ def _child_fields() -> dict[type[ast.AST], tuple[str, ...]]:
 
 
 _FIELDS = _child_fields()
+_FIELDS_BACKWARDS = {kind: fields[::-1] for kind, fields in _FIELDS.items()} | {ast.Constant: ()}
 
 
 class Scope:
@@ -302,15 +303,21 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
                     stores.add(node.name)  # type: ignore[attr-defined]
             elif kind is ast.MatchMapping and node.rest:  # type: ignore[attr-defined]
                 stores.add(node.rest)  # type: ignore[attr-defined]
-            for field in reversed(_FIELDS[kind]):
+            for field in _FIELDS_BACKWARDS[kind]:
                 value = getattr(node, field, None)
-                if value is None:
-                    continue
-                if type(value) is list:
-                    for item in reversed(value):
-                        if type(item) not in _SKIPPED and isinstance(item, ast.AST):
+                value_kind = type(value)
+                if value_kind is list:
+                    for item in reversed(value):  # type: ignore[arg-type]
+                        item_kind = type(item)
+                        if item_kind is ast.Name:
+                            if type(item.ctx) is not ast.Load:
+                                stores.add(item.id)
+                        elif item_kind not in _SKIPPED:
                             push(item)
-                elif type(value) not in _SKIPPED and isinstance(value, ast.AST):
-                    push(value)
+                elif value_kind is ast.Name:
+                    if type(value.ctx) is not ast.Load:  # type: ignore[union-attr]
+                        stores.add(value.id)  # type: ignore[union-attr]
+                elif value_kind not in _SKIPPED:
+                    push(value)  # type: ignore[arg-type]
     stores -= scope.globals
     pending.extend(reversed(below))

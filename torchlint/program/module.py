@@ -133,9 +133,8 @@ class Module:
         """Take the module apart so that its memory goes without the cyclic garbage collector; it is dead after."""
         scope = self.__dict__.get("scope")
         if scope is not None:
-            for each in list(scope.walk()):
-                each.parent = each.owner = None
-                each.children = []
+            for each in scope.walk():
+                each.release()
         from torchlint.program.classes import ClassInfo
 
         for bound in (*self.__dict__.get("bindings", {}).values(), *self.__dict__.get("classes", ())):
