@@ -105,6 +105,8 @@ class BestStateByReference(Check):
     @on(FunctionInfo)
     def aliased(self, function: FunctionInfo, report: Report) -> None:
         """``best_model = model`` in a loop that trains."""
+        if not any("best" in name.lower() for name in function.scope.stores | function.scope.globals):
+            return
         for loop_kind in (ast.For, ast.While):
             for loop in function.scope.of_type(loop_kind):
                 for target, value in _pairs_in(function.scope, loop):

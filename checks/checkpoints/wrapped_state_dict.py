@@ -9,7 +9,6 @@ from torchlint.check import (
     Call,
     Check,
     Compiled,
-    Event,
     Fix,
     Object,
     Report,
@@ -74,13 +73,12 @@ class WrappedStateDict(Check):
         """Look at the state dicts that are saved."""
         calls = list(trace.root.events(Call, again=True))
         agreed = any(call.name == "torch.nn.Module.load_state_dict" and _wraps(call.receiver) for call in calls)
-        sometimes = any(_makes_wrapper(call) and call.conditional for call in calls)
         for call in calls:
             if call.name not in _SAVES or call.frame.module is not report.module:
                 continue
             for _, value in saved(call):
-                if isinstance(value, StateDict) and value.prefix:
-                    _tell(call, value, report, agreed=agreed, sometimes=sometimes)
+                if isinstance(value, StateDict) and value.prefix and not _peeled(value, report):
+                    _tell(call, value, report, agreed=agreed, sometimes=_sometimes(value, calls))
 
 
 def _tell(call: Call, state: StateDict, report: Report, *, agreed: bool, sometimes: bool) -> None:
@@ -95,7 +93,25 @@ def _tell(call: Call, state: StateDict, report: Report, *, agreed: bool, sometim
         node,
         f"The keys saved here begin with {state.prefix} {refusal}; save {text}.{path}.state_dict().",
         severity=Severity.WARNING if agreed else Severity.ERROR,
-        fix=_fix(report, receiver, path, sometimes=sometimes) if here and receiver is not None else None,
+        fix=_fix(report, receiver, path, sometimes=sometimes) if here and receiver is not None and not agreed else None,
+    )
+
+
+def _peeled(state: StateDict, report: Report) -> bool:
+    """Whether the wrapper may be taken off before, under a condition that isn't followed: ``net = net.module``."""
+    taken = state.node
+    receiver = taken.func.value if isinstance(taken, ast.Call) and isinstance(taken.func, ast.Attribute) else None
+    if not isinstance(receiver, ast.Name) or _wraps(state.of):
+        return False
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == receiver.id for target in node.targets)
+        and any(
+            isinstance(part, ast.Attribute) and part.attr in ("module", "_orig_mod") for part in ast.walk(node.value)
+        )
+        for scope in report.module.scope.walk()
+        if receiver.id in scope.stores
+        for node in scope.of_type(ast.Assign)
     )
 
 
@@ -117,5 +133,11 @@ def _wraps(value: Value | None) -> bool:
     )
 
 
-def _makes_wrapper(call: Event) -> bool:
-    return isinstance(call, Call) and (call.name == "torch.compile" or call.name in _WRAPPERS)
+def _sometimes(state: StateDict, calls: list[Call]) -> bool:
+    """Whether it depends on a condition if there is a wrapper."""
+    if _wraps(state.of):
+        return False
+    made = [call for call in calls if isinstance(call.result, Compiled) and call.result.module is state.of]
+    return not made or any(
+        call.conditional or call.frame.scope.enclosing(call.node, ast.If, ast.IfExp) is not None for call in made
+    )
