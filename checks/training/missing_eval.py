@@ -8,8 +8,10 @@ from torchlint.check import (
     Applicability,
     Backward,
     Block,
+    Call,
     Check,
     Fix,
+    ModeChange,
     ModuleCall,
     Object,
     Report,
@@ -70,7 +72,7 @@ class MissingEval(Check):
             where = evaluation(call)
             if where is None or is_backwarded(call, trace) or call.target in told or not _in_training_mode(call, trace):
                 continue
-            if _takes_gradients(where) or _deliberate(call):
+            if _takes_gradients(where) or _deliberate(call) or _just_loaded(call, trace):
                 continue
             told.add(call.target)
             model = spelled(call.node.func) if isinstance(call.node, ast.Call) else "model"
@@ -92,6 +94,19 @@ def _in_training_mode(call: ModuleCall, trace: Trace) -> bool:
 
 def _takes_gradients(where: Block) -> bool:
     return next(where.events(Backward), None) is not None
+
+
+def _just_loaded(call: ModuleCall, trace: Trace) -> bool:
+    """Whether weights were loaded into the model and no mode was set since: that is TL709, told where they are loaded."""
+    loaded = False
+    for event in trace.root.events(Call, ModeChange):
+        if event.order > call.order:
+            break
+        if isinstance(event, ModeChange):
+            loaded = loaded and event.target is not call.target
+        elif event.name == "torch.nn.Module.load_state_dict":
+            loaded = loaded or event.receiver is call.target
+    return loaded
 
 
 def _deliberate(call: ModuleCall) -> bool:

@@ -615,7 +615,7 @@ class Caller(Library):
 
     def returns(self, node: ast.Return, value: Value) -> None:
         """A return statement."""
-        self.emit(Return(node, value))
+        self.emit(Return(node, value, self.items(value)[0] if isinstance(value, Sequence) else ()))
         self.frame.returned.append((value, self.state))
 
     def accumulate(self, node: ast.AST, container: Value, value: Value, how: str, name: str = "") -> Accumulate:

@@ -512,13 +512,14 @@ class TensorOp(Event):
 
 
 class Return(Event):
-    """A function returns ``value``."""
+    """A function returns ``value``; ``parts`` are the items of a tuple or list."""
 
-    __slots__ = ("value",)
+    __slots__ = ("parts", "value")
 
-    def __init__(self, node: ast.AST, value: Value) -> None:
+    def __init__(self, node: ast.AST, value: Value, parts: tuple[Value, ...] = ()) -> None:
         super().__init__(node)
         self.value = value
+        self.parts = parts
 
 
 class Trace:
