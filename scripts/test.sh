@@ -39,8 +39,7 @@ for version in 3.10 3.12 3.13; do
     venv=".venv/light-$version"
     make_venv "$venv" "$python"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-    rm -rf build # setuptools would take files from there that the checkout no longer has
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check . --group light
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group light
     "$venv/bin/pytest" -m "not torch and not cuda and not slow" -p no:cacheprovider $parallel
 done
 
