@@ -322,9 +322,11 @@ class Runner:
         from torchlint.program.interpreter import trace_module
 
         traces = trace_module(module)
+        if not traces:
+            return
         handlers = {kind: self._handlers[kind] for kind in self._event_kinds if file.wants(self._handlers[kind])}
         for trace in traces:
-            events: Iterator[Event] = trace.root.events(again=True)
+            events: Iterator[Event] = trace.root.events(again=True) if handlers else iter(())
             for event in events:
                 found = handlers.get(type(event))
                 if found is not None and event.frame.module is module:

@@ -90,7 +90,7 @@ class BestStateByReference(Check):
                     if between and _outlives(state, between, events):
                         tell(state, value)
         for store in events:
-            if not isinstance(store, AttributeStore) or "best" not in store.name.lower() or not store.conditional:
+            if not isinstance(store, AttributeStore) or "best" not in store.name.lower() or not _chosen(store):
                 continue
             if store.frame.module is not report.module:
                 continue
@@ -128,6 +128,7 @@ def _used(event: Event) -> Iterator[Value]:
             yield from event.arguments[:1]
     elif isinstance(event, Return):
         yield event.value
+        yield from event.parts
     elif isinstance(event, UnknownCall):
         yield from event.arguments
 
@@ -183,6 +184,11 @@ def _outlives(state: StateDict, steps: list[OptimizerStep], events: list[Event])
     if taken is None:
         return False
     return taken.conditional or any(taken.loop not in step.loops for step in steps if step.loops)
+
+
+def _chosen(store: Event) -> bool:
+    """Whether a condition decides if this is kept."""
+    return store.conditional or store.frame.scope.enclosing(store.node, ast.If) is not None
 
 
 def _written_at_once(store: AttributeStore) -> bool:

@@ -57,15 +57,17 @@ class ParameterOverwritten(Check):
 
     @on(Module)
     def check_outside(self, module: Module, report: Report) -> None:
-        names = {"weight", "bias"}
-        for cls in module.classes:
-            names.update(name for name in cls.written_attributes if _is_made_parameter(cls, name))
         for scope in module.scope.walk():
             for node in scope.of_type(ast.Assign):
                 for target in node.targets:  # type: ignore[attr-defined]
-                    if not isinstance(target, ast.Attribute) or target.attr not in names:
+                    if not isinstance(target, ast.Attribute):
                         continue
                     if isinstance(target.value, ast.Name) and target.value.id == scope.self_name:
+                        continue
+                    if target.attr not in ("weight", "bias") and not any(
+                        target.attr in cls.written_attributes and _is_made_parameter(cls, target.attr)
+                        for cls in module.classes
+                    ):
                         continue
                     if not _makes_tensor(node.value, scope, module):  # type: ignore[attr-defined]
                         continue
@@ -83,13 +85,22 @@ class ParameterOverwritten(Check):
 def _is_made_parameter(cls: ClassInfo, name: str) -> bool:
     """Whether something called Parameter is assigned to the attribute, by the looks of it."""
     for base in (cls, *cls.ancestors()):
-        for use in base.writes(name):
+        for use in base.writes(name) if _calls_parameter(base) else ():
             value = use.value
             if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):
                 last = value.func.attr if isinstance(value.func, ast.Attribute) else value.func.id
                 if "Param" in last:
                     return True
     return False
+
+
+def _calls_parameter(cls: ClassInfo) -> bool:
+    """Whether the class calls something whose name says Parameter."""
+    key = ("calls parameter", cls.node)
+    memo = cls.module.memo
+    if key not in memo:
+        memo[key] = any("Param" in name for scope in cls.scope.walk() for name in scope.calls)
+    return memo[key]  # type: ignore[no-any-return]
 
 
 def _makes_tensor(value: ast.expr, scope: Scope, module: Module) -> bool:

@@ -37,7 +37,7 @@ class Block:
     ``continue`` or empty.
     """
 
-    __slots__ = ("ends", "frame", "items", "kind", "node", "parent", "value")
+    __slots__ = ("ends", "frame", "items", "kind", "listed", "node", "parent", "value")
 
     def __init__(self, kind: str, node: ast.AST | None, parent: Block | None, frame: Frame) -> None:
         self.kind = kind
@@ -47,12 +47,27 @@ class Block:
         self.items: list[Block | Event] = []
         self.ends = ""
         self.value: Any = None  # what a loop iterates over; what a with enters
+        self.listed: dict[tuple[object, ...], list[Event]] | None = None  # answers of `events`, for a finished root
 
     def __repr__(self) -> str:
         return f"<{self.kind} line {getattr(self.node, 'lineno', 0)}>"
 
     def events(self, *kinds: type[E], again: bool = False) -> Iterator[E]:
         """The events of these kinds inside, in order; ``again`` includes second passes of loops."""
+        if self.listed is None:
+            return self._walk(kinds, again)
+        key = (again, *kinds)
+        found = self.listed.get(key)
+        if found is None:
+            if kinds:
+                every: Iterator[Event] = self.events(again=again)
+                found = [event for event in every if isinstance(event, kinds)]
+            else:
+                found = list(self._walk((), again))
+            self.listed[key] = found
+        return iter(found)  # type: ignore[arg-type]
+
+    def _walk(self, kinds: tuple[type[E], ...], again: bool) -> Iterator[E]:
         stack = [iter(self.items)]
         while stack:
             for item in stack[-1]:
@@ -530,6 +545,7 @@ class Trace:
     def __init__(self, root: Block, frame: Frame, self_savers: Sequence[Tensor] = ()) -> None:
         self.root = root
         self.frame = frame
+        root.listed = {}
         self._self_savers = self_savers
 
     def loops(self) -> Iterator[Block]:
@@ -541,6 +557,7 @@ class Trace:
         for tensor in self._self_savers:
             tensor.saved = ()
         blocks = [self.root]
+        self.root.listed = None
         for block in blocks:
             for item in block.items:
                 if isinstance(item, Block):

@@ -40,6 +40,9 @@ RESOLVED = {
 }
 """Names that say nothing before they are looked up."""
 
+OPTIMIZERS = frozenset("Adam AdamW SGD RMSprop Adagrad NAdam RAdam Adamax Adadelta Rprop LBFGS".split())
+"""Optimizers whose construction is looked at where nothing in the function trains."""
+
 LOADING = frozenset(("load_state_dict",))
 GRAD_OFF = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 EVALUATION_NAME = re.compile(
@@ -83,6 +86,7 @@ def wanted(module: Module) -> dict[Scope, bool]:
             or _breaks_backward(scope)
             or _transforms_leaf(scope)
             or ("numpy" in calls and _turns_leaf_to_numpy(scope))
+            or (not calls.isdisjoint(OPTIMIZERS) and _hands_over_parameters(scope))
         ):
             alone.add(scope)
         if _evaluates(scope):
@@ -100,6 +104,14 @@ def wanted(module: Module) -> dict[Scope, bool]:
         level = [up for scope in level for up in _leading_to(scope, callers) if up not in seeds]
         seeds.update(level)
     return {s: s in seeds for s in scopes if (s in seeds or s in alone) and (s.is_function or s.parent is None)}
+
+
+def _hands_over_parameters(scope: Scope) -> bool:
+    """Whether a function builds optimizers in a way that can be wrong: several, or of what isn't a call."""
+    calls = [call for name in OPTIMIZERS & scope.calls.keys() for call in scope.calls[name]]
+    return len(calls) > 1 or any(
+        call.args and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "parameters" for call in calls
+    )
 
 
 def _leading_to(scope: Scope, callers: dict[Scope, list[Scope]]) -> Iterator[Scope]:
@@ -164,6 +176,8 @@ def _changes_leaves(module: Module, scope: Scope) -> bool:
         node: ast.expr = target
         while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute, ast.Starred)):
             if isinstance(node, ast.Attribute):
+                if node.attr in ("data", "detach"):
+                    break
                 if node.attr in LEAF_ATTRIBUTES or _is_parameter_of_self(node, scope):
                     return True
                 node = node.value

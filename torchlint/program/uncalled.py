@@ -21,6 +21,10 @@ _SUSPECT = re.compile(
     r"|(?:^|[;:])[ \t]*[\w.]*\b(?:no_grad|inference_mode|enable_grad)\([^()\n]*\)[ \t]*(?:[;#].*)?$",
     re.MULTILINE,
 )
+_STOPS = {
+    **{f".{name}": re.compile(rf"\.{name}[ \t]*(?:[;#].*)?$", re.MULTILINE) for name in sorted(METHODS)},
+    **{mode.rpartition(".")[2]: re.compile(mode.rpartition(".")[2]) for mode in sorted(MODES)},
+}
 
 
 class Uncalled:
@@ -44,7 +48,7 @@ class Uncalled:
 
 def find_uncalled(module: Module) -> Iterator[Uncalled]:
     """All such places of a file; most files are passed over by a look at their text."""
-    if not _SUSPECT.search(module.source.text):
+    if not _is_suspect(module.source.text):
         return
     for node, scope in _statements(module):
         if isinstance(node, (ast.With, ast.AsyncWith)):
@@ -59,6 +63,19 @@ def find_uncalled(module: Module) -> Iterator[Uncalled]:
             name = module.qualname(node.value.func, scope)
             if name in MODES:
                 yield Uncalled(node.value, name.rpartition(".")[2], scope, is_called=True)
+
+
+def _is_suspect(text: str) -> bool:
+    """Whether a line of the text matches; only lines that a faster search stops at are matched."""
+    return any(
+        word in text and any(_SUSPECT.search(_line(text, found)) for found in search.finditer(text))
+        for word, search in _STOPS.items()
+    )
+
+
+def _line(text: str, found: re.Match[str]) -> str:
+    end = text.find("\n", found.end())
+    return text[text.rfind("\n", 0, found.start()) + 1 : end if end >= 0 else len(text)]
 
 
 def _statements(module: Module) -> Iterator[tuple[ast.Expr | ast.With | ast.AsyncWith, Scope]]:
