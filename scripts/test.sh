@@ -20,8 +20,8 @@ python_of() {
 parallel="-n 2 --dist loadfile"
 
 make_venv .venv "$(find_python)"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group test
+.venv/bin/python -m pip install -qq --disable-pip-version-check "pip>=25.1"
+.venv/bin/python -m pip install -qq --disable-pip-version-check --editable . --group test
 PATH="$PWD/.venv/bin:$PATH"
 export PATH
 
@@ -38,8 +38,8 @@ for version in 3.10 3.12 3.13; do
     echo "== light tests under Python $version"
     venv=".venv/light-$version"
     make_venv "$venv" "$python"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group light
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "pip>=25.1"
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable . --group light
     "$venv/bin/pytest" -m "not torch and not cuda and not slow" -p no:cacheprovider $parallel
 done
 
