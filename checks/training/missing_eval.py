@@ -10,6 +10,7 @@ from torchlint.check import (
     Block,
     Call,
     Check,
+    Event,
     Fix,
     ModeChange,
     ModuleCall,
@@ -97,14 +98,15 @@ def _takes_gradients(where: Block) -> bool:
 
 
 def _just_loaded(call: ModuleCall, trace: Trace) -> bool:
-    """Whether weights were loaded into the model and no mode was set since: that is TL709, told where they are loaded."""
+    """Whether weights were loaded into the model and no mode was set since: TL709 tells that where they are loaded."""
     loaded = False
-    for event in trace.root.events(Call, ModeChange):
+    event: Event
+    for event in trace.root.events():
         if event.order > call.order:
             break
         if isinstance(event, ModeChange):
             loaded = loaded and event.target is not call.target
-        elif event.name == "torch.nn.Module.load_state_dict":
+        elif isinstance(event, Call) and event.name == "torch.nn.Module.load_state_dict":
             loaded = loaded or event.receiver is call.target
     return loaded
 

@@ -378,6 +378,9 @@ class Machine:
         for one, other in ((a, b), (b, a)):
             if isinstance(one, Compiled) and one.module is (other.module if isinstance(other, Compiled) else other):
                 return one
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, Dict) and isinstance(other, StateDict) and self.items(one) == ((), True):
+                return other  # an empty dict stands for "none yet"
         if isinstance(a, StateDict) and isinstance(b, StateDict) and a.of is b.of and a.prefix == b.prefix:
             return a if a.order <= b.order else b  # the older, which more can have happened to
         if isinstance(a, Tensor) and isinstance(b, Tensor):
