@@ -115,7 +115,11 @@ class LoadStateDictMisuse(Check):
         report(
             given,
             "load_state_dict takes a state dict, not the name of a file, and raises; read the file with torch.load.",
-            fix=safe("Read the file", surround(module.source, given, f"{name.spelling}(", ")"), name.edits)
+            fix=safe(
+                "Read the file",
+                surround(module.source, given, f"{name.spelling}(", ', map_location="cpu")'),
+                name.edits,
+            )
             if name is not None
             else None,
         )
