@@ -84,6 +84,7 @@ def wanted(module: Module) -> dict[Scope, bool]:
             not calls.isdisjoint(LOADING)
             or _changes_leaves(module, scope)
             or _breaks_backward(scope)
+            or ("state_dict" in calls and _keeps_the_best(scope))
             or _transforms_leaf(scope)
             or ("numpy" in calls and _turns_leaf_to_numpy(scope))
             or (not calls.isdisjoint(OPTIMIZERS) and _hands_over_parameters(scope))
@@ -111,6 +112,15 @@ def _hands_over_parameters(scope: Scope) -> bool:
     calls = [call for name in OPTIMIZERS & scope.calls.keys() for call in scope.calls[name]]
     return len(calls) > 1 or any(
         call.args and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "parameters" for call in calls
+    )
+
+
+def _keeps_the_best(scope: Scope) -> bool:
+    """Whether a method keeps something under a name such as ``self.best_state``."""
+    return any(
+        isinstance(target, ast.Attribute) and "best" in target.attr.lower()
+        for node in scope.of_type(ast.Assign)
+        for target in node.targets  # type: ignore[attr-defined]
     )
 
 
