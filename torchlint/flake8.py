@@ -122,7 +122,10 @@ class Plugin:
         path = str(Path(self.filename).resolve())
         text = "".join(self.lines)
         with self._garbage.kept(len(text), self._linters.values()):
-            return self._linter(path).lint(source_from_text(text, self.filename, path, self.tree))
+            linter = self._linter(path)
+            findings = linter.lint(source_from_text(text, self.filename, path, self.tree))
+            linter.done()
+            return findings
 
     @classmethod
     def _linter(cls, path: str) -> Linter:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torchlint.config import Settings
     from torchlint.engine.many import RunResult
     from torchlint.fixing.files import FileFix
-    from torchlint.fixing.rounds import FixResult
+    from torchlint.fixing.rounds import FixResult, Lint
     from torchlint.source.discovery import Found
     from torchlint.source.file import SourceFile
 
@@ -22,7 +22,6 @@ _NOT_SUPPRESSIBLE = frozenset({"TL001", "TL003"})
 
 def fix_found(result: RunResult, *, unsafe: bool, write: bool) -> Iterator[FileFix]:
     """Fix the files in which a run found something fixable; without ``write`` only say what that would change."""
-    from torchlint.engine.one import Linter
     from torchlint.fixing.files import fix_files
 
     by_settings: defaultdict[Settings, list[Found]] = defaultdict(list)
@@ -32,15 +31,27 @@ def fix_found(result: RunResult, *, unsafe: bool, write: bool) -> Iterator[FileF
             by_settings[found.settings].append(found)
     for settings, files in by_settings.items():
         names = [(found.path, found.filename) for found in files]
-        yield from fix_files(names, Linter(settings).lint, unsafe=unsafe, write=write, wanted=wanted(settings))
+        yield from fix_files(names, _lint(settings), unsafe=unsafe, write=write, wanted=wanted(settings))
 
 
 def fix_text(source: SourceFile, settings: Settings, *, unsafe: bool) -> FixResult:
     """Fix what came from standard input."""
-    from torchlint.engine.one import Linter
     from torchlint.fixing.rounds import fix_source
 
-    return fix_source(source, Linter(settings).lint, unsafe, wanted=wanted(settings))
+    return fix_source(source, _lint(settings), unsafe, wanted=wanted(settings))
+
+
+def _lint(settings: Settings) -> Lint:
+    from torchlint.engine.one import Linter
+
+    linter = Linter(settings)
+
+    def lint(source: SourceFile) -> list[Finding]:
+        findings = linter.lint(source)
+        linter.done()
+        return findings
+
+    return lint
 
 
 def wanted(settings: Settings) -> Callable[[str], bool]:
