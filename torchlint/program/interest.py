@@ -44,6 +44,8 @@ OPTIMIZERS = frozenset("Adam AdamW SGD RMSprop Adagrad NAdam RAdam Adamax Adadel
 """Optimizers whose construction is looked at where nothing in the function trains."""
 
 LOADING = frozenset(("load_state_dict",))
+GRAD_NEVER = frozenset(("no_grad", "inference_mode"))
+"""Names of what surely turns gradients off: no leaf is wrongly changed under it."""
 GRAD_OFF = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 EVALUATION_NAME = re.compile(
     r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|infer|inference|predict)(_|$)"
@@ -178,7 +180,16 @@ def _names_leaves(module: Module, scope: Scope) -> bool:
 
 def _changes_leaves(module: Module, scope: Scope) -> bool:
     """Whether a function changes in place what may be a leaf, as far as the spelling tells."""
+    if _is_decorated(scope, GRAD_NEVER):
+        return False
     changed = list(_changed(scope))
+    off = [
+        (node.lineno, node.end_lineno or node.lineno)  # type: ignore[attr-defined]
+        for node in (scope.of_type(ast.With) if changed and not scope.calls.keys().isdisjoint(GRAD_NEVER) else ())
+        if any(_last_name(item.context_expr) in GRAD_NEVER for item in node.items)  # type: ignore[attr-defined]
+    ]
+    if off:
+        changed = [node for node in changed if not any(first <= node.lineno <= last for first, last in off)]
     if not changed or not _names_leaves(module, scope):
         return False
     leaves: set[str] | None = None
@@ -198,6 +209,17 @@ def _changes_leaves(module: Module, scope: Scope) -> bool:
             if node.id in leaves:
                 return True
     return False
+
+
+def _is_decorated(scope: Scope, names: frozenset[str]) -> bool:
+    return any(_last_name(decorator) in names for decorator in getattr(scope.node, "decorator_list", ()))
+
+
+def _last_name(node: ast.expr) -> str:
+    """The last part of the name of what is called or named."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _changed(scope: Scope) -> Iterator[ast.expr]:

@@ -122,6 +122,7 @@ class Module:
         self.name = name
         self.is_package = is_package
         self.dependencies: set[str] = set()
+        self.definitions: dict[str, tuple[Binding | None, set[str], list[Module]]] = {}  # kept by Project.definition
         self.stars: list[tuple[str, ast.ImportFrom]] = []  # filled with the bindings
         self._starred: dict[str, Binding | None] = {}
         self.shared = False  # whether another file's module may hold on to something of this one

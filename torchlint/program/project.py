@@ -226,6 +226,26 @@ class Project:
 
     def definition(self, dotted: str, asker: Module) -> Binding | None:
         """The class, function or variable that a dotted name leads to; an Imported where its source isn't at hand."""
+        if dotted.partition(".")[0] in NEVER_SEARCHED:
+            return Imported(canonical(dotted))
+        known = asker.definitions.get(dotted)
+        if known is None:
+            before, asker.dependencies = asker.dependencies, set()
+            consulted: list[Module] = []
+            try:
+                found = self._find_definition(dotted, asker, consulted)
+            finally:
+                before |= asker.dependencies
+                paths, asker.dependencies = asker.dependencies, before
+            asker.definitions[dotted] = (found, paths, consulted)
+            return found
+        found, paths, consulted = known
+        asker.dependencies |= paths
+        for module in consulted:  # what they consulted may have grown
+            asker.dependencies |= module.dependencies
+        return found
+
+    def _find_definition(self, dotted: str, asker: Module, consulted: list[Module]) -> Binding | None:
         origin = asker
         for _ in range(_FOLLOWED):
             parts = dotted.split(".")
@@ -237,6 +257,7 @@ class Project:
                     continue
                 bound = module.binding(parts[cut])
                 if module is not asker:
+                    consulted.append(module)
                     asker.dependencies |= {module.source.path, *module.dependencies}
                 rest = parts[cut + 1 :]
                 if bound is None:
