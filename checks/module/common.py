@@ -62,11 +62,13 @@ def is_abstract(cls: ClassInfo) -> bool:
 
 
 def reaches_module_init(base: ast.expr, module: Module, scope: Scope) -> bool | None:
-    """Whether ``<base>.__init__(...)`` leads to nn.Module's; None for super(nn.Module, self), which goes past it."""
+    """Whether ``<base>.__init__(...)`` leads to nn.Module's; None where super() is given what leads past it.
+
+    ``super(nn.Module, self)`` starts behind nn.Module, and ``super(Net)`` without self is bound to nothing.
+    """
     if isinstance(base, ast.Call) and is_super_call(base):
-        if base.args and module.qualname(base.args[0], scope) == "torch.nn.Module":
-            return None
-        return True
+        past = len(base.args) == 1 or (base.args and module.qualname(base.args[0], scope) == "torch.nn.Module")
+        return None if past else True
     found = module.definition(base, scope)
     if isinstance(found, ClassInfo) and found.is_module is False:
         inherited = found.method("__init__")

@@ -65,6 +65,7 @@ def plain_containers(cls: ClassInfo) -> list[PlainContainer]:
 
 def _find(cls: ClassInfo) -> Iterator[PlainContainer]:
     candidates = [found for name in cls.written_attributes if (found := _candidate(cls, name))]
+    candidates += [found for name in cls.class_attributes if (found := _class_candidate(cls, name))]
     if not candidates or any(cls.method(name) is not None for name in _BY_HAND):
         return
     registered = _registered(cls, {name for name, _, _ in candidates})
@@ -123,6 +124,24 @@ def _candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | No
             elif made.kind not in ("none", "plain"):
                 return None
     return found
+
+
+def _class_candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | None:
+    """A container in the class body that methods fill through self: the first place that does."""
+    instances = cls.module.instances
+    value = cls.class_attributes[name]
+    fills = instances.fills(cls.scope).get(name, ()) if name not in cls.written_attributes else ()
+    if value is None or not fills or not _may_be_container(value, cls.scope, cls.module, None):
+        return None
+    for made in instances.makes(value, cls.scope):
+        filled = instances.filled(made, fills, cls.scope)
+        if made.kind in ("sequence", "mapping") and any(
+            leaf.kind in ("module", "parameter") for leaf in filled.leaves()
+        ):
+            rows = {getattr(node, "lineno", 0) for _, node, _ in fills}
+            use = next((read for read in cls.reads(name) if read.node.lineno in rows), None)
+            return None if use is None else (name, use, filled)
+    return None
 
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.SetComp, ast.Set, ast.GeneratorExp)

@@ -35,7 +35,8 @@ class ForwardMisnamedOrEmpty(Check):
 
     ## Why
 
-    `nn.Module` calls the method named `forward`; one named `foward`, `forwards` or (as in Keras) `call` is never run.
+    `nn.Module` calls the method named `forward`; one named `foward`, `forwards` or (as in Keras) `call` is never run,
+    nor is one that its indentation puts inside `__init__`.
     A `forward` without a `return` hands None to the loss. A constructor named `_init_` is never run either, and the
     layers it would make don't exist.
 
@@ -90,7 +91,15 @@ class ForwardMisnamedOrEmpty(Check):
 
     def _check_missing(self, cls: ClassInfo, report: Report) -> None:
         near = [method for name, method in cls.methods.items() if name in _NEAR_FORWARD]
-        if not near or not _has_no_forward(cls):
+        nested = _nested_forward(cls)
+        if not (near or nested) or not _has_no_forward(cls):
+            return
+        if nested is not None:
+            report(
+                heading(cls.module.source, nested.node),
+                f"This forward stands inside {cls.name}.__init__, so {cls.name} has none and calling it raises "
+                "NotImplementedError. Indent it like __init__.",
+            )
             return
         method = near[0]
         if method.name not in _MISSPELT_FORWARD and not any(True for _ in _calls_of(cls)):
@@ -100,6 +109,18 @@ class ForwardMisnamedOrEmpty(Check):
             f"{cls.name} has no forward, only {method.name}: calling the module raises NotImplementedError. Rename it "
             "to forward.",
         )
+
+
+def _nested_forward(cls: ClassInfo) -> FunctionInfo | None:
+    """A forward that slipped into ``__init__`` by its indentation: defined there and never used."""
+    init = cls.methods.get("__init__")
+    for child in init.scope.children if init is not None else ():
+        if child.name == "forward" and child.is_function and init is not None:
+            function = cls.module.function(child)
+            takes_self = bool(function.parameters) and function.parameters[0].arg == init.scope.self_name
+            used = any(isinstance(n, ast.Name) and n.id == "forward" for n in ast.walk(init.node))
+            return function if takes_self and not used else None
+    return None
 
 
 def _misspelt_inits(cls: ClassInfo) -> Iterator[FunctionInfo]:

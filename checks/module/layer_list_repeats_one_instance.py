@@ -56,6 +56,14 @@ class LayerListRepeatsOneInstance(Check):
                         if not _is_on_purpose(node, scope, module):
                             self._report(node, made, module, report)
 
+        for method in ("append", "insert"):
+            for call, scope in module.scope.all_calls(method):
+                element = call.args[-1] if call.args else None
+                if isinstance(element, ast.Name) and _is_layer_list(call, scope, module):
+                    for node, made in _appended_in_loop(call, element, scope, module):
+                        if not _is_on_purpose(node, scope, module):
+                            self._report(node, made, module, report)
+
     def _report(self, node: ast.AST, made: Made, module: Module, report: Report) -> None:
         what = f"one {made.name}" if made.name else "one module"
         report(
@@ -63,6 +71,14 @@ class LayerListRepeatsOneInstance(Check):
             f"This repeats {what}: all of these layers share its weights. Build one for each.",
             fix=_one_each(node, module),
         )
+
+
+def _is_layer_list(call: ast.Call, scope: Scope, module: Module) -> bool:
+    """Whether what a call of ``append`` appends to is one of torch's containers."""
+    if not isinstance(call.func, ast.Attribute) or scope.enclosing(call, ast.For, ast.While) is None:
+        return False
+    found = module.instances.makes(call.func.value, scope)
+    return bool(found) and all(m.kind == "module" and m.spec is not None and m.spec.kind == "container" for m in found)
 
 
 def _repeated(call: ast.Call, scope: Scope, module: Module) -> Iterator[tuple[ast.AST, Made]]:

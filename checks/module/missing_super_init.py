@@ -40,7 +40,8 @@ class MissingSuperInit(Check):
     ## Why
 
     `nn.Module.__init__` makes the dictionaries in which parameters, buffers, submodules and hooks are registered.
-    `super(nn.Module, self).__init__()` is the same fault in disguise: it starts looking *after* `nn.Module`.
+    `super(nn.Module, self).__init__()` is the same fault in disguise: it starts looking *after* `nn.Module`. So is
+    `super(Net).__init__()` without self.
 
     ## Bad
 
@@ -81,10 +82,12 @@ class MissingSuperInit(Check):
         source = cls.module.source
         for call in wrong:
             if not reached:
+                given = call.func.value.args if isinstance(call.func, ast.Attribute) else []  # type: ignore[attr-defined]
+                why = "starts looking behind nn.Module" if len(given) > 1 else "without self is bound to no object"
                 report(
                     call,
-                    f"super(nn.Module, self) starts looking behind nn.Module, so {cls.name} is never initialised as a "
-                    "module; write super().__init__().",
+                    f"{ast.unparse(call.func.value)} {why}, so {cls.name} is never initialised as a module; write "  # type: ignore[attr-defined]
+                    "super().__init__().",
                     fix=safe("Call super().__init__()", replace(source, call, "super().__init__()")),
                 )
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from torchlint.check import Check, ClassInfo, FunctionInfo, Made, Module, ModuleClass, Report, Scope, Severity, on
 
@@ -53,6 +54,30 @@ class ModuleCreatedInForward(Check):
             for scope in method.scope.walk():
                 for call in _layers_built(cls, scope):
                     _report(cls, method, scope, call, report)
+            for helper in _helpers(cls, method):
+                for scope in helper.scope.walk():
+                    for call in _layers_built(cls, scope):
+                        _report(cls, helper, scope, call, report)
+
+
+def _helpers(cls: ClassInfo, method: FunctionInfo) -> Iterator[FunctionInfo]:
+    """The functions of the file that a method calls and that hand back no module: they build what they use."""
+    seen: set[ast.AST] = set()
+    for scope in method.scope.walk():
+        for name, calls in scope.calls.items():
+            if name.lstrip("_")[:1].isupper() or not isinstance(calls[0].func, ast.Name):
+                continue
+            found = cls.module.definition(calls[0].func, scope)
+            if not isinstance(found, FunctionInfo) or found.module is not cls.module or found.node in seen:
+                continue
+            seen.add(found.node)
+            builds = any(called.lstrip("_")[:1].isupper() for each in found.scope.walk() for called in each.calls)
+            if builds and not any(made.kind != "tensor" and made.kind != "unknown" for made in _returns(found)):
+                yield found
+
+
+def _returns(function: FunctionInfo) -> list[Made]:
+    return [leaf for made in function.module.instances.returns(function) for leaf in made.leaves()]
 
 
 def _layers_built(cls: ClassInfo, scope: Scope) -> list[ast.Call]:

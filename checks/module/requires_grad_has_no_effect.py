@@ -11,6 +11,7 @@ from torchlint.source.edits import rename_attribute, replace_statement, safe, st
 
 _RIGHT = "requires_grad"
 _LOOKALIKE = re.compile(r"re?q\w*_?g\w*r\w*a?\w*d\w*", re.IGNORECASE)
+_COMPARED = re.compile(r"^[^#\n]*\.requires_grad[ \t]*==", re.MULTILINE)
 _COPIES = frozenset({"detach", "clone", "cpu", "cuda", "numpy", "float", "double", "half", "contiguous"})
 _INTEGERS = frozenset(
     f"torch.{name}" for name in ("int", "int8", "int16", "int32", "int64", "long", "short", "uint8", "bool")
@@ -64,6 +65,13 @@ class RequiresGradHasNoEffect(Check):
                 for target in node.targets:  # type: ignore[attr-defined]
                     if isinstance(target, ast.Attribute) and _LOOKALIKE.fullmatch(target.attr):
                         self._check_target(target, node, scope, module, report)  # type: ignore[arg-type]
+        for compared in _compared(module):
+            report(
+                compared,
+                f"{ast.unparse(compared)} compares and throws the answer away; assign with =.",
+                fix=_assigned(compared, module),
+            )
+        for scope in module.scope.walk():
             for node, name in _switched_on(scope, module):
                 report(
                     node,
@@ -96,6 +104,25 @@ class RequiresGradHasNoEffect(Check):
                 f"{owner}.{target.attr} is a new attribute that autograd never reads: write requires_grad.",
                 fix=_spelt_right(target, node, scope, module),
             )
+
+
+def _compared(module: Module) -> Iterator[ast.Compare]:
+    """Statements such as ``param.requires_grad == False``."""
+    if _COMPARED.search(module.source.text):
+        for node in ast.walk(module.tree):
+            value = node.value if isinstance(node, ast.Expr) else None
+            if not isinstance(value, ast.Compare) or not isinstance(value.ops[0], ast.Eq):
+                continue
+            if isinstance(value.left, ast.Attribute) and value.left.attr == _RIGHT:
+                yield value
+
+
+def _assigned(compared: ast.Compare, module: Module) -> Fix | None:
+    statement = statement_of(module.source, compared)
+    if statement is None or len(compared.ops) != 1 or not isinstance(compared.ops[0], ast.Eq):
+        return None
+    left, right = module.source.segment(compared.left), module.source.segment(compared.comparators[0])
+    return safe("Assign it", replace_statement(module.source, statement, f"{left} = {right}"))
 
 
 def _kinds(node: ast.expr, scope: Scope, module: Module) -> set[str]:

@@ -96,35 +96,41 @@ class TensorNotBuffer(Check):
 def _constant_tensor(cls: ClassInfo, name: str) -> AttributeUse | None:
     """Where ``__init__`` sets an attribute to a tensor that it makes, if nothing else ever sets it."""
     uses = cls.writes(name)
-    if any(use.method.name != "__init__" or use.scope is not use.method for use in uses):
+    plain = [use for use in uses if use.value is not None and not _is_none(use.value)]
+    if len(plain) != 1 or name in cls.methods or name in cls.class_attributes:
         return None
-    if name in cls.methods or name in cls.class_attributes:
+    use = plain[0]
+    if use.value is None or not _may_be_tensor(use.value, use.scope, cls.module):
         return None
-    for base in cls.ancestors():
-        if name in base.written_attributes or name in base.methods:
-            return None
+    if any(each.method.name != "__init__" or each.scope is not each.method for each in uses):
+        return None
+    if not _is_made_here(use.value, use.scope, cls.module):
+        return None
+    if any(name in base.written_attributes or name in base.methods for base in cls.ancestors()):
+        return None
     if any(_is_changed_in_place(read) for read in cls.reads(name)):
         return None
-    plain = [use for use in uses if use.value is not None and not _is_none(use.value)]
-    if len(plain) != 1 or plain[0].value is None or not _may_be_tensor(plain[0].value):
-        return None
-    made = cls.module.instances.makes(plain[0].value, plain[0].scope)
-    if not made or not all(each.kind == "tensor" for each in made):
-        return None
-    if not _is_made_here(plain[0].value, plain[0].scope, cls.module):
+    if any(made.kind != "tensor" for made in cls.module.instances.makes(use.value, use.scope)):
         return None
     for call, _ in cls.module.instances.registrations(cls):
         if any(isinstance(a, ast.Constant) and a.value == name for a in call.args):
             return None
-    return plain[0]
+    return use
 
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _may_be_tensor(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Call, ast.BinOp, ast.Name, ast.Subscript, ast.UnaryOp, ast.Attribute, ast.Compare))
+def _may_be_tensor(node: ast.expr, scope: Scope, module: Module) -> bool:
+    """Whether an expression could be a tensor made here, by its looks."""
+    if isinstance(node, ast.Call):
+        func = node.func
+        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        return not name[:1].isupper() or name.endswith("Tensor")
+    if isinstance(node, ast.Name):
+        return any(b.how == "value" for b in module.instances.bindings(scope).get(node.id, ()))
+    return isinstance(node, (ast.BinOp, ast.Subscript, ast.UnaryOp, ast.Compare))
 
 
 class _Origins:
@@ -133,6 +139,7 @@ class _Origins:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.factories: list[ast.Call] = []
+        self.numbers: list[ast.Call] = []
         self.handed = False
         self._seen: set[ast.AST] = set()
 
@@ -164,7 +171,7 @@ class _Origins:
             self.factories.append(node)
         elif operation is not None and operation.factory and not operation.short_name.endswith("_like"):
             self.handed = self.handed or placed or operation.short_name in ("as_tensor", "asarray")
-            self.factories.append(node)
+            (self.numbers if self._is_number(node, scope) else self.factories).append(node)
         elif name is not None and name.startswith("torch."):
             self.handed = self.handed or placed
             for argument in node.args:
@@ -175,6 +182,16 @@ class _Origins:
             found = self.module.definition(node.func, scope)
             if isinstance(found, FunctionInfo):
                 self._function(found, placed, depth)
+
+    def _is_number(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether a factory makes a tensor without dimensions, as far as can be told: any device may use it."""
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if not call.args:
+            return False
+        first = call.args[0]
+        if name in ("tensor", "scalar_tensor"):
+            return not any(made.kind == "sequence" for made in self.module.instances.makes(first, scope))
+        return name in ("zeros", "ones", "empty", "randn", "rand") and isinstance(first, ast.Tuple) and not first.elts
 
     def _method(self, func: ast.Attribute, scope: Scope, depth: int) -> bool:
         cls = self.module.instances.instance_of(func.value, scope)
@@ -197,6 +214,7 @@ class _Origins:
             if node.value is not None:  # type: ignore[attr-defined]
                 inner.collect(node.value, function.scope, depth)  # type: ignore[attr-defined]
         self.factories += inner.factories
+        self.numbers += inner.numbers
         self.handed = self.handed or inner.handed
 
     def _name(self, node: ast.Name, scope: Scope, depth: int) -> None:
@@ -215,17 +233,7 @@ def _is_made_here(node: ast.expr, scope: Scope, module: Module) -> bool:
     """Whether a tensor is a constant: made by torch's factories, on no stated device, with more than one number."""
     origins = _Origins(module)
     origins.collect(node, scope)
-    return bool(origins.factories) and not origins.handed and not all(map(_is_number, origins.factories))
-
-
-def _is_number(call: ast.Call) -> bool:
-    """Whether a factory makes a tensor without dimensions: it may be used on any device."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name in ("tensor", "scalar_tensor") and call.args:
-        return not isinstance(call.args[0], (ast.List, ast.Tuple, ast.ListComp))
-    if name in ("zeros", "ones", "empty", "randn", "rand") and call.args:
-        return isinstance(call.args[0], ast.Tuple) and not call.args[0].elts
-    return False
+    return bool(origins.factories) and not origins.handed
 
 
 # ---------------------------------------------------------------------------------------------------- uses

@@ -97,6 +97,8 @@ class UndefinedModuleAttribute(Check):
         if init is None:
             return
         for name, reads in cls.scope.self_reads.items():
+            if len(cls.scope.self_writes.get(name, ())) != 1:
+                continue
             first = next((node for node, scope in reads if scope is forward.scope), None)
             if first is None or not _is_set_in_branches_of(cls, name, init):
                 continue
