@@ -69,5 +69,5 @@ def _calls_differently(made: Made) -> bool:
     """Whether calling the module isn't calling its forward."""
     if made.cls is None:
         return made.spec is not None and made.spec.name.startswith(_OTHER_CALLS)
-    external = (base for base in made.cls.mro if isinstance(base, str))
-    return made.cls.method("__call__") is not None or any(base.startswith(_OTHER_CALLS) for base in external)
+    names = (base if isinstance(base, str) else base.qualname for base in made.cls.mro if base is not None)
+    return made.cls.method("__call__") is not None or any(name.startswith(_OTHER_CALLS) for name in names)
