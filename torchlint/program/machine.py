@@ -294,7 +294,6 @@ class Machine:
         return self._merge(base, states, keys)
 
     def _merge(self, base: State, states: list[State], keys: set[tuple[Any, str]]) -> State:
-        data = base.data
         tables = [state.data for state in states]
         outer = self.state
         self.state = _Joining(base, [outer.data, *tables])
