@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Union
 
@@ -203,8 +203,18 @@ class ClassInfo:
         """Classes of the same file that derive from this one."""
         return self.module.subclasses.get(self, [])
 
-    def self_calls(self, method: FunctionInfo) -> Iterator[FunctionInfo]:
+    def self_calls(self, method: FunctionInfo) -> Sequence[FunctionInfo]:
         """The methods of this class that a method calls through self or super(), each once, itself included."""
+        known = self._self_calls.get(method)
+        if known is None:
+            known = self._self_calls[method] = self._find_self_calls(method)
+        return known
+
+    @cached_property
+    def _self_calls(self) -> dict[FunctionInfo, list[FunctionInfo]]:
+        return {}
+
+    def _find_self_calls(self, method: FunctionInfo) -> list[FunctionInfo]:
         seen: list[FunctionInfo] = [method]
         for info in seen:
             if info.cls is None:
@@ -225,7 +235,7 @@ class ClassInfo:
                             )
                         if target is not None and target not in seen:
                             seen.append(target)
-        yield from seen
+        return seen
 
 
 def is_super_call(node: ast.expr) -> bool:
