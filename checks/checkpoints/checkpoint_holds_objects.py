@@ -154,7 +154,7 @@ def _tell(call: Call, found: list[tuple[str, Described]], report: Report) -> Non
     parts, instead = [], []
     for key, (what, better) in found:
         expression = written(call, key)
-        text = call.module.source.segment(expression) if expression is not None else key.rpartition(".")[2]
+        text = call.module.source.segment(expression) if expression is not None else "..."
         parts.append(f'"{key}" is {what}' if key else f"it holds {what}")
         instead.append(better.format(text))
     report(
