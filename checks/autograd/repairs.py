@@ -201,7 +201,13 @@ def out_of_place(change: InPlaceChange) -> Fix | None:
             value = f"({value})"
         text = f"{target} = {target} {OPERATORS[type(node.op)]} {value}"
         return safe(text, replace_statement(source, statement, text) if "\n" not in value else None)
-    if change.how == "method" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    is_function = isinstance(node, ast.Call) and change.module.qualname(node.func, change.frame.scope) is not None
+    if (
+        change.how == "method"
+        and not is_function
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+    ):
         method = node.func.attr.rstrip("_")
         renamed = replace(source, node.func, f"{source.segment(node.func.value)}.{method}")
         if isinstance(statement, ast.Expr) and statement.value is node and isinstance(node.func.value, ast.Name):
@@ -213,9 +219,30 @@ def out_of_place(change: InPlaceChange) -> Fix | None:
         if isinstance(changed, ast.Name):
             text = f"{changed.id} = {changed.id}.clone()"
             return safe(text, insert_statement_before(source, statement, text))
-    if change.how == "layer":
+    if change.how == "layer" and not (isinstance(node, ast.Call) and _inplace(node)):
         return _new_tensor_from_layer(change)
-    return None
+    return _function_out_of_place(change, node) if isinstance(node, ast.Call) else None
+
+
+def _inplace(call: ast.Call) -> ast.keyword | None:
+    return next((keyword for keyword in call.keywords if keyword.arg == "inplace"), None)
+
+
+def _function_out_of_place(change: InPlaceChange, call: ast.Call) -> Fix | None:
+    """``F.relu(x, inplace=True)`` -> ``x = F.relu(x)``, ``torch.relu_(x)`` -> ``x = torch.relu(x)``."""
+    source, flag, changed = change.module.source, _inplace(call), call.args[0] if call.args else None
+    if flag is not None:
+        plain = remove_argument(source, call, flag)
+    elif isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+        plain = rename_attribute(source, call.func, call.func.attr.rstrip("_"))
+    else:
+        return None
+    statement = change.statement
+    if not isinstance(statement, ast.Expr) or statement.value is not call:
+        return safe("out of place", plain)
+    if not isinstance(changed, ast.Name):
+        return None
+    return safe("out of place", plain, insert_text(source.span(statement)[0], f"{changed.id} = "))
 
 
 def _new_tensor_from_layer(change: InPlaceChange) -> Fix | None:

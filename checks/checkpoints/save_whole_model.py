@@ -10,7 +10,6 @@ from torchlint.check import (
     Check,
     ClassInfo,
     Event,
-    Fix,
     ModeChange,
     Object,
     Report,
@@ -22,9 +21,9 @@ from torchlint.check import (
     module_class,
     on,
 )
-from torchlint.source.edits import append, unsafe
 
 from .common import saved, written
+from .loading import saved_as_state
 
 _MODULES_ALONE = frozenset(
     f"torch.nn.Module.{name}"
@@ -122,11 +121,7 @@ def _tell(call: Call, key: str | None, value: Value, report: Report) -> None:
         call.node.func if isinstance(call.node, ast.Call) else call.node,
         f"This pickles {name} as a whole{where}: the file can be read only where {cls} can be imported from the same "
         f"place, and only with weights_only=False; save {name}.state_dict().",
-        fix=_fix(call, expression),
+        fix=saved_as_state(call.module, expression, key, value)
+        if isinstance(expression, (ast.Name, ast.Attribute))
+        else None,
     )
-
-
-def _fix(call: Call, expression: ast.expr | None) -> Fix | None:
-    if not isinstance(expression, (ast.Name, ast.Attribute)):
-        return None
-    return unsafe("Save the state dict", append(call.module.source, expression, ".state_dict()"))
