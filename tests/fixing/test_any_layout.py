@@ -84,11 +84,11 @@ def test_a_layout_does_not_change_what_a_fix_comes_to(ends: str, program, names:
 def test_a_nested_program_is_fixed_without_harm(nest: str, program, names: list[str], rng: Random) -> None:  # type: ignore[no-untyped-def]
     text = NESTED[nest]((FIXTURES / program).read_text(), rng)
     text = written([SAME_TREE[name] for name in names], text, rng)
-    result = fix(program, text.encode())
+    result = fix(program, text.encode(), all_rules=True)
     assert result is not None
     assert [(failed.row, failed.reason) for failed in result.failed] == []
     ast.parse(result.after.text)
-    again = fix(program, result.after.text.encode())
+    again = fix(program, result.after.text.encode(), all_rules=True)
     assert again is not None
     assert not again.changed
 

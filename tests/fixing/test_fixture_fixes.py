@@ -43,14 +43,14 @@ def linter(folder: str) -> Linter:
     return Linter(Settings(root=root, src=(root,), selection=(RuleSelection(select=("ALL",)),)))
 
 
-def fix(program: Path, data: bytes) -> FixResult | None:
-    """The program with the fixes of its folder's rule; None when it is no text."""
+def fix(program: Path, data: bytes, *, all_rules: bool = False) -> FixResult | None:
+    """The program with the fixes of its folder's rule, or of all rules; None when it is no text."""
     rule = program.parts[0][:5]
     try:
         source = source_from_bytes(data, str(FIXTURES / program), str(program))
     except UnreadableSource:
         return None
-    return fix_source(source, linter(program.parts[0]).lint, unsafe=True, wanted=lambda code: code == rule)
+    return fix_source(source, linter(program.parts[0]).lint, unsafe=True, wanted=lambda code: all_rules or code == rule)
 
 
 def expected_file(program: Path) -> Path:

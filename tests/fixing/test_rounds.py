@@ -190,3 +190,27 @@ def test_a_rule_that_asks_for_ever_more_comes_to_an_end() -> None:
         return [found] * 3 if source.text.startswith("x") else [found] * 2
 
     assert fixed("x = 1\n", lint) in ("x = 1\n", "# more\nx = 1\n")
+
+
+def test_what_a_fix_brings_to_light_is_fixed_along_with_it() -> None:
+    rules = {"TL402": ("a", _rename("b")), "TL403": ("b", _rename("c")), "TL404": ("c", _rename("d"))}
+    result = fix_source(source_from_text("x.a(1)\n"), lint_calls(rules), unsafe=False)
+    assert result.after.text == "x.d(1)\n"
+    assert [(entry.finding.code, entry.row, entry.change) for entry in result.fixed] == [
+        ("TL402", 1, ".a(1) -> .b(1)"),
+        ("TL403", 1, ".b(1) -> .c(1)"),
+        ("TL404", 1, ".c(1) -> .d(1)"),
+    ]
+
+
+def test_nothing_is_kept_of_a_fix_whose_consequence_needs_an_unsafe_one() -> None:
+    lint = lint_calls({"TL402": ("a", _rename("b")), "TL403": ("b", _rename("c"))}, unsafe_codes=["TL403"])
+    assert fixed("x.a(1)\n", lint) == "x.a(1)\n"
+    assert fixed("x.a(1)\n", lint, unsafe=True) == "x.c(1)\n"
+
+
+def test_fixes_that_bring_each_other_back_are_not_kept() -> None:
+    lint = lint_calls({"TL402": ("a", _rename("b")), "TL403": ("b", _rename("a"))})
+    result = fix_source(source_from_text("x.a(1)\n"), lint, unsafe=False)
+    assert not result.changed
+    assert result.failed[0].reason == "it brings TL403"

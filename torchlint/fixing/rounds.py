@@ -21,6 +21,7 @@ from torchlint.source.file import SourceFile
 Lint = Callable[[SourceFile], Sequence[Finding]]
 
 MOST_LINTS = 100
+MOST_FOLLOW_UPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +95,13 @@ class _Run:
         self.compiles = _compiles(self.source)
 
     def may_fix(self, finding: Finding) -> bool:
+        return self.may_apply(finding) and _key(self.source, finding) not in self.given_up
+
+    def may_apply(self, finding: Finding) -> bool:
         fix = finding.fix
         if fix is None or (fix.applicability is Applicability.UNSAFE and not self.unsafe):
             return False
-        return self.wanted(finding.code) and self.key(finding) not in self.given_up
-
-    def key(self, finding: Finding) -> tuple[str, int]:
-        return finding.code, self.source.offset(start_in_text(self.source, finding))
+        return self.wanted(finding.code)
 
     def attempt(self, batch: Sequence[Finding]) -> bool:
         """Keep these fixes, or the first part of them that holds; give up each that fails alone."""
@@ -111,56 +112,97 @@ class _Run:
             return True
         if len(batch) == 1:
             finding = batch[0]
-            self.given_up.add(self.key(finding))
-            self.failed.append(Failed(finding, *self.original_place(finding), reason))
+            self.given_up.add(_key(self.source, finding))
+            self.failed.append(Failed(finding, *self.original_place(self.source, finding, ()), reason))
             return False
         half = len(batch) // 2
         return self.attempt(batch[:half]) or self.attempt(batch[half:])
 
     def keep(self, batch: Sequence[Finding]) -> str:
-        """Apply fixes and move on to their result, or say why not."""
+        """Apply fixes and move on to their result, or say why not.
+
+        What a single fix brings to light may be fixed along with it: the model that is now in eval mode without
+        no_grad. Only if that leaves nothing new is any of it kept.
+        """
+        steps: list[Applied] = []
+        fixed: list[Fixed] = []
+        source, fixing, first_reason = self.source, batch, ""
+        while True:
+            step = self.apply(source, fixing)
+            if isinstance(step, str):
+                return first_reason or step
+            fixed += [
+                Fixed(finding, *self.original_place(source, finding, steps), describe(source, finding))
+                for finding in fixing
+            ]
+            steps.append(step)
+            self.lints += 1
+            findings = self.lint(step.after)
+            reason, brought = self.objection(batch, steps, findings)
+            if not reason:
+                self.accept(steps, fixed, findings)
+                return ""
+            first_reason = first_reason or reason
+            follow_up = choose(filter(self.may_apply, brought)) if len(batch) == 1 else []
+            if not follow_up or len(steps) > MOST_FOLLOW_UPS:
+                return first_reason
+            source, fixing = step.after, follow_up
+
+    def apply(self, source: SourceFile, batch: Sequence[Finding]) -> Applied | str:
+        """The result of some fixes, or what is wrong with it in itself."""
         try:
-            step = apply_edits(self.source, (edit for finding in batch if finding.fix for edit in finding.fix.edits))
+            step = apply_edits(source, (edit for finding in batch if finding.fix for edit in finding.fix.edits))
         except CrossesCells:
             return "it would reach into another cell"
-        if step.after.text == self.source.text:
+        if step.after.text == source.text:
             return "it changes nothing"
         if not _parses(step.after) or (self.compiles and not _compiles(step.after)):
             return "the result is no valid Python"
-        self.lints += 1
-        findings = self.lint(step.after)
-        reason = self.objection(batch, step, findings)
-        if not reason:
-            self.fixed += [self.describe(finding) for finding in batch]
-            self.given_up = {(code, step.forward(offset)) for code, offset in self.given_up}
-            self.steps.append(step)
-            self.source, self.findings = step.after, findings
-        return reason
+        return step
 
-    def objection(self, batch: Sequence[Finding], step: Applied, findings: Sequence[Finding]) -> str:
-        """What lint has against the result, if anything."""
-        places = {(found.code, step.after.offset(start_in_text(step.after, found))) for found in findings}
+    def accept(self, steps: Sequence[Applied], fixed: Sequence[Fixed], findings: Sequence[Finding]) -> None:
+        self.fixed += fixed
+        self.given_up = {(code, _forward(steps, offset)) for code, offset in self.given_up}
+        self.steps += steps
+        self.source, self.findings = steps[-1].after, findings
+
+    def objection(
+        self, batch: Sequence[Finding], steps: Sequence[Applied], findings: Sequence[Finding]
+    ) -> tuple[str, list[Finding]]:
+        """What lint has against the result, if anything, and which findings came."""
+        after = steps[-1].after
+        places = {_key(after, found) for found in findings}
+        moved = {(code, _forward(steps, offset)) for code, offset in (_key(self.source, f) for f in self.findings)}
         for finding in batch:
-            code, offset = self.key(finding)
-            if (code, step.forward(offset)) in places:
-                return "the fault is still there"
+            code, offset = _key(self.source, finding)
+            if (code, _forward(steps, offset)) in places:
+                return "the fault is still there", []
         allowed = Counter(finding.code for finding in self.findings)
         fixed = Counter(finding.code for finding in batch)
         allowed.subtract(fixed)
         for code, number in Counter(found.code for found in findings).items():
             if number > allowed[code]:
-                return "the fault is still there" if code in fixed else f"it brings {code}"
-        return ""
+                new = [found for found in findings if found.code == code and _key(after, found) not in moved]
+                return ("the fault is still there" if code in fixed else f"it brings {code}"), new
+        return "", []
 
-    def original_place(self, finding: Finding) -> tuple[int, int | None]:
-        offset = self.key(finding)[1]
-        for step in reversed(self.steps):
+    def original_place(self, source: SourceFile, finding: Finding, steps: Sequence[Applied]) -> tuple[int, int | None]:
+        """The row and cell that a finding has, or would have, in the file as it was; ``steps`` are not accepted yet."""
+        offset = _key(source, finding)[1]
+        taken = [*self.steps, *steps]
+        for step in reversed(taken):
             offset = step.backward(offset)
-        first = self.steps[0].before if self.steps else self.source
-        return row_at(first, offset)
+        return row_at(taken[0].before if taken else source, offset)
 
-    def describe(self, finding: Finding) -> Fixed:
-        return Fixed(finding, *self.original_place(finding), describe(self.source, finding))
+
+def _key(source: SourceFile, finding: Finding) -> tuple[str, int]:
+    return finding.code, source.offset(start_in_text(source, finding))
+
+
+def _forward(steps: Sequence[Applied], offset: int) -> int:
+    for step in steps:
+        offset = step.forward(offset)
+    return offset
 
 
 def _parses(source: SourceFile) -> bool:
