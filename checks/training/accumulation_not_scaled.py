@@ -10,11 +10,13 @@ from torchlint.check import (
     Block,
     Check,
     ClipGrad,
+    InPlaceChange,
     OptimizerStep,
     Report,
     Severity,
     Tensor,
     Trace,
+    ZeroGrad,
     on,
 )
 
@@ -60,8 +62,10 @@ class AccumulationNotScaled(Check):
             test = _every_so_many(step, loop) if loop is not None else None
             if loop is None or test is None or not steps_an_optimizer(step):
                 continue
-            if next(loop.events(ClipGrad), None) is not None:
+            if next(loop.events(ClipGrad), None) is not None or _gradients_are_divided(loop):
                 continue
+            if any(zero.loop is loop and not zero.conditional for zero in loop.events(ZeroGrad)):
+                continue  # cleared each turn: nothing adds up
             for backward in loop.events(Backward):
                 if (
                     backward.loop is not loop
@@ -80,6 +84,16 @@ class AccumulationNotScaled(Check):
                         "large; divide the loss by it",
                         fix=divided_by_number(backward, test),
                     )
+
+
+def _gradients_are_divided(loop: Block) -> bool:
+    return any(change.name.startswith(("div", "mul")) for change in loop.events(InPlaceChange) if _is_gradient(change))
+
+
+def _is_gradient(change: InPlaceChange) -> bool:
+    node = change.node
+    changed = node.target if isinstance(node, ast.AugAssign) else getattr(getattr(node, "func", None), "value", None)
+    return isinstance(changed, ast.Attribute) and changed.attr == "grad"
 
 
 def _every_so_many(step: OptimizerStep, loop: Block) -> ast.expr | None:

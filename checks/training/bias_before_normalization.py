@@ -7,7 +7,7 @@ import ast
 from torchlint.check import Applicability, Check, Const, Fix, ModuleCall, Object, Report, Severity, Tensor, on
 from torchlint.source.edits import safe, set_argument
 
-from .common import spelled
+from .common import layer_in_sequential, spelled, stands_in
 
 
 class BiasBeforeNormalization(Check):
@@ -55,15 +55,26 @@ class BiasBeforeNormalization(Check):
         affine = norm.arguments.get("affine")
         if isinstance(affine, Const) and not affine.value:
             return
+        if not _is_named(norm):  # a class that an argument or condition chose may be another one next time
+            return
         node = layer.node
         if not isinstance(node, ast.Call) or any(_may_switch_off(keyword) for keyword in node.keywords):
             return
+        inside = stands_in(node, call)
         report(
-            call.node,
-            f"The batch norm in `{spelled(call.node)}` cancels the bias of the layer before it: build that with "
+            node if inside else call.node,
+            f"the batch norm in line {_line(call)} cancels this layer's bias: build it with `bias=False`"
+            if inside
+            else f"the batch norm in `{spelled(call.node)}` cancels the bias of the layer before it: build that with "
             "`bias=False`",
-            fix=_fix(call, node),
+            fix=_fix(call, node) if inside else None,
         )
+
+
+def _is_named(norm: Object) -> bool:
+    built = norm.node.func if isinstance(norm.node, ast.Call) else None
+    name = built.attr if isinstance(built, ast.Attribute) else getattr(built, "id", "")
+    return "Norm" in name
 
 
 def _may_switch_off(keyword: ast.keyword) -> bool:
@@ -73,7 +84,10 @@ def _may_switch_off(keyword: ast.keyword) -> bool:
     return keyword.arg is None
 
 
+def _line(call: ModuleCall) -> int:
+    """Where the norm is: built in a Sequential, or applied."""
+    return getattr(layer_in_sequential(call) or call.node, "lineno", 0)
+
+
 def _fix(call: ModuleCall, made: ast.Call) -> Fix | None:
-    source = call.module.source
-    inside = any(node is made for nodes in call.module.scope.walk() for calls in nodes.calls.values() for node in calls)
-    return safe("bias=False", set_argument(source, made, "bias", "False")) if inside else None
+    return safe("bias=False", set_argument(call.module.source, made, "bias", "False"))

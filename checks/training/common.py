@@ -146,3 +146,18 @@ def origin_of_scores(tensor: Tensor) -> int:
             break
         made = parent
     return getattr(made.node, "lineno", 0)
+
+
+def layer_in_sequential(call: ModuleCall) -> ast.Call | None:
+    """Where a layer is built in this file that a Sequential applies: its call node is the whole Sequential's."""
+    given = call.arguments[0] if call.arguments else None
+    layer = call.target.node
+    if not isinstance(given, Tensor) or given.node is not call.node or not isinstance(layer, ast.Call):
+        return None
+    return layer if stands_in(layer, call) else None
+
+
+def stands_in(made: ast.Call, event: Event) -> bool:
+    """Whether a call is one of the file that an event is in."""
+    name = made.func.attr if isinstance(made.func, ast.Attribute) else getattr(made.func, "id", "")
+    return any(found is made for found, _ in event.module.scope.all_calls(name))

@@ -33,8 +33,8 @@ class FunctionalDropoutAlwaysOn(Check):
     ## Why
 
     `F.dropout` knows nothing of the module it is called in; its `training` is True unless told. The same holds for
-    `dropout_p` of `scaled_dot_product_attention`. (`F.alpha_dropout` and `F.rrelu` default to False: there it is
-    `training=True` that is wrong.)
+    `dropout_p` of `scaled_dot_product_attention`. (`F.alpha_dropout` and `F.rrelu` default to False, and are
+    left alone.)
 
     ## Bad
 
@@ -86,16 +86,35 @@ class FunctionalDropoutAlwaysOn(Check):
         if isinstance(rate, ast.Constant) and rate.value == 0:
             return
         on_by_default = qualname not in OFF_BY_DEFAULT
-        always = (isinstance(given, ast.Constant) and given.value is True) or (given is None and on_by_default)
-        if not always:
+        if given is not None or not on_by_default or _asks_for_mode(call, scope) or _is_stated(call, cls):
             return
         if any(word in scope.name.lower() for word in ("mc_", "monte", "sample")):
             return
         report(
             call,
             f"`{spelled(call)}` drops in eval mode too: pass `training={scope.self_name}.training`",
-            fix=_fix(call, scope, cls) if given is None else None,
+            fix=_fix(call, scope, cls),
         )
+
+
+def _asks_for_mode(call: ast.Call, scope: Scope) -> bool:
+    """Whether a condition around a call speaks of the mode: ``if self.training and ...``."""
+    parents = scope.parents
+    up = parents.get(call)
+    while up is not None and up is not scope.node:
+        if isinstance(up, (ast.If, ast.IfExp)) and any(
+            isinstance(part, ast.Attribute) and part.attr == "training" for part in ast.walk(up.test)
+        ):
+            return True
+        up = parents.get(up)
+    return False
+
+
+def _is_stated(call: ast.Call, cls: ClassInfo) -> bool:
+    """Whether a comment just above says that the randomness is meant."""
+    above = cls.module.source.lines[max(call.lineno - 3, 0) : call.lineno]
+    comments = " ".join(line.partition("#")[2] for line in above).lower()
+    return any(word in comments for word in ("determinis", "always", "monte", "eval", "inference", "on purpose"))
 
 
 OFF_BY_DEFAULT = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchlint.check import Check, Const, ModuleCall, Object, Report, Severity, Tensor, Value, on
 
-from .common import spelled
+from .common import layer_in_sequential, spelled
 
 LINEAR = frozenset({"torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d"})
 
@@ -52,10 +52,12 @@ class LinearLayersWithoutActivation(Check):
         wide, middle, out = (size or 0 for size in sizes)
         if (middle < wide and middle < out) or layer is before:
             return
+        built = layer_in_sequential(call)
+        first = before.node if built is not None else given.node
         report(
-            call.node,
-            f"`{spelled(call.node)}` applies a linear layer to the bare result of another one (line "
-            f"{getattr(given.node, 'lineno', 0)}): the two are one in effect; put an activation between",
+            built or call.node,
+            f"`{spelled(built or call.node)}` applies a linear layer to the bare result of another one (line "
+            f"{getattr(first, 'lineno', 0)}): the two are one in effect; put an activation between",
         )
 
 

@@ -34,7 +34,8 @@ class UnstableLogExp(Check):
 
     ## Known limits
 
-    Roots are reported in losses only (by the name of the function or class). A value that a clamp or an eps keeps away
+    Roots are reported in losses only (by the name of the function or class), `log(1 + x)` and `exp(x) - 1` there
+    and in files that train. A value that a clamp or an eps keeps away
     from 0 is fine.
     """
 
@@ -57,8 +58,12 @@ class UnstableLogExp(Check):
                     f"`{SQUASHED[squashing]}`",
                     fix=logarithm_in_one(module, call, inner) if inner is not None else None,
                 )
+        trains = ".backward(" in module.source.text
+        for call, scope in (*module.scope.all_calls("log"), *module.scope.all_calls("exp")):
+            if trains or _is_loss(scope, module):
+                self._small_difference(module, scope, call, report)
         for call, scope in module.scope.all_calls("sqrt"):
-            if not _is_loss(scope):
+            if not _is_loss(scope, module):
                 continue
             inner = _argument(module, scope, call, "sqrt")
             if inner is not None and _is_sum_of_squares(inner):
@@ -67,6 +72,37 @@ class UnstableLogExp(Check):
                     f"`{spelled(call)}` has a NaN gradient where its argument is 0 (equal inputs); add an eps inside",
                     fix=with_eps(module, call, inner),
                 )
+
+    def _small_difference(self, module: Module, scope: Scope, call: ast.Call, report: Report) -> None:
+        """``torch.log(1 + x)`` and ``torch.exp(x) - 1``, of which torch has exact forms."""
+        qualname = module.qualname(call.func, scope)
+        if qualname == "torch.log" and len(call.args) == 1 and not call.keywords:
+            rest = _added_to_one(call.args[0])
+            if rest is not None and not isinstance(rest, ast.Constant) and not _was_integer(rest):
+                report(call, f"`{spelled(call)}` is 0 where `{spelled(rest)}` is small; write `torch.log1p(...)`")
+        elif qualname == "torch.exp":
+            whole = scope.parents.get(call)
+            if (
+                isinstance(whole, ast.BinOp)
+                and isinstance(whole.op, ast.Sub)
+                and whole.left is call
+                and _is_number(whole.right, 1)
+            ):
+                report(whole, f"`{spelled(whole)}` is 0 where its argument is small; write `torch.expm1(...)`")
+
+
+def _was_integer(node: ast.expr) -> bool:
+    """Whether a value is spelt as a count made a float: ``lengths.float()``."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("float", "double")
+
+
+def _added_to_one(node: ast.expr) -> ast.expr | None:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        if _is_number(node.left, 1):
+            return node.right
+        if _is_number(node.right, 1):
+            return node.left
+    return None
 
 
 def _argument(module: Module, scope: Scope, call: ast.Call, name: str) -> ast.expr | None:
@@ -114,7 +150,10 @@ def _assigned(scope: Scope, name: str) -> Iterator[ast.expr | None]:
                 yield None
 
 
-def _is_loss(scope: Scope) -> bool:
+def _is_loss(scope: Scope, module: Module) -> bool:
+    text = module.source.text
+    if not ("loss" in text or "Loss" in text or ".backward(" in text):
+        return False
     up: Scope | None = scope
     while up is not None:
         if any(word in up.name.lower() for word in LOSS_WORDS):
@@ -136,15 +175,15 @@ def _is_sum_of_squares(node: ast.expr) -> bool:
 
 def _is_square(node: ast.expr) -> bool:
     base: ast.expr | None = None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_two(node.right):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_number(node.right, 2):
         base = node.left
     elif isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if name == "square" or (name == "pow" and node.args and _is_two(node.args[-1])):
+        if name == "square" or (name == "pow" and node.args and _is_number(node.args[-1], 2)):
             method = isinstance(node.func, ast.Attribute) and len(node.args) < (1 if name == "square" else 2)
             base = node.func.value if method else node.args[0]  # type: ignore[attr-defined]
     return isinstance(base, ast.BinOp) and isinstance(base.op, ast.Sub)
 
 
-def _is_two(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 2
+def _is_number(node: ast.expr, number: int) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value == number
