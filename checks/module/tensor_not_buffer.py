@@ -9,6 +9,7 @@ from torchlint.check import (
     AttributeUse,
     Check,
     ClassInfo,
+    Edit,
     Fix,
     FunctionInfo,
     Module,
@@ -19,7 +20,7 @@ from torchlint.check import (
     on,
     operations,
 )
-from torchlint.source.edits import replace_statement, safe
+from torchlint.source.edits import insert_text, safe
 
 _MOVES = frozenset({"to", "type_as", "cuda", "cpu", "new_tensor", "xpu", "to_device"})
 _ASKED = frozenset(
@@ -402,5 +403,11 @@ def _register(cls: ClassInfo, use: AttributeUse) -> Fix | None:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or len(cls.writes(use.node.attr)) != 1:
         return None
     owner = source.segment(use.node.value)
-    text = f'{owner}.register_buffer("{use.node.attr}", {source.segment(statement.value)}, persistent=False)'
-    return None if "\n" in text else safe("Register it as a buffer", replace_statement(source, statement, text))
+    start, value = source.span(statement)[0], source.span(statement.value)
+    between = source.span(use.node)[1]
+    if value[1] != source.span(statement)[1] or between.row != value[0].row or "\n" in owner:
+        return None
+    if "(" in source.lines[between.row - 1][between.column - 1 : value[0].column - 1]:
+        return None
+    opening = (Edit(start, value[0], f'{owner}.register_buffer("{use.node.attr}", '),)
+    return safe("Register it as a buffer", opening, insert_text(value[1], ", persistent=False)"))
