@@ -43,6 +43,7 @@ from torchlint.program.events import (
 )
 from torchlint.program.index import Scope
 from torchlint.program.instances import Instances, Made
+from torchlint.program.interest import EVALUATION_NAME
 from torchlint.program.machine import Frame
 from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
 from torchlint.program.values import (
@@ -72,6 +73,7 @@ from torchlint.torchapi import operations
 from torchlint.torchapi.modules import module_class
 
 __all__ = [
+    "EVALUATION_NAME",
     "Accumulate",
     "AnyClass",
     "Applicability",
@@ -143,6 +145,7 @@ __all__ = [
     "on",
     "operations",
     "returns_evaluating_module",
+    "spelled",
 ]
 
 
@@ -160,6 +163,12 @@ def returns_evaluating_module(qualname: str) -> bool:
     from torchlint.torchapi.third_party import returns_evaluating_module
 
     return returns_evaluating_module(qualname)
+
+
+def spelled(node: ast.AST | None) -> str:
+    """The user's own words for an expression, shortened."""
+    text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class AnyClass:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Backward, Check, Fix, Report, Severity, on
+from torchlint.check import Applicability, Backward, Check, Fix, Report, Severity, on, spelled
 from torchlint.source.edits import append, unsafe
-
-from .common import spelled
 
 
 class BackwardOnNonScalar(Check):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torchlint.check import Backward, Check, Report, Severity, on
+from torchlint.check import Backward, Check, Report, Severity, on, spelled
 
-from .common import spelled
 from .loss_rewrapped import rewrapped
 from .non_differentiable_loss import cut_by
 

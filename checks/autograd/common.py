@@ -11,12 +11,6 @@ from torchlint.source.layout import place_of
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
 
 
-def spelled(node: ast.AST) -> str:
-    """The user's own words for an expression, shortened."""
-    text = ast.unparse(node) if isinstance(node, ast.expr) else ""
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def changed_expression(change: InPlaceChange) -> ast.AST:
     """The expression whose memory an in-place change writes to."""
     node = change.node

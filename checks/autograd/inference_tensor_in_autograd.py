@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, InferenceTensorSaved, Report, Severity, on
+from torchlint.check import Applicability, Check, InferenceTensorSaved, Report, Severity, on, spelled
 
-from .common import spelled
 from .repairs import no_grad_instead
 
 

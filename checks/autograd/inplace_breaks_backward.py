@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Backward, Check, InPlaceChange, OptimizerStep, Report, Severity, on
+from torchlint.check import Applicability, Backward, Check, InPlaceChange, OptimizerStep, Report, Severity, on, spelled
 
-from .common import spelled
 from .repairs import forward_after_step, out_of_place
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, InPlaceChange, Report, Severity, on
+from torchlint.check import Applicability, Check, InPlaceChange, Report, Severity, on, spelled
 
-from .common import changed_expression, is_leaf_change, is_recording, spelled, under_no_grad
+from .common import changed_expression, is_leaf_change, is_recording, under_no_grad
 
 
 class InplaceOnLeaf(Check):

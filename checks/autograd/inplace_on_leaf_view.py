@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, InPlaceChange, Report, Severity, on
+from torchlint.check import Applicability, Check, InPlaceChange, Report, Severity, on, spelled
 
-from .common import changed_expression, spelled, under_no_grad
+from .common import changed_expression, under_no_grad
 from .inplace_on_leaf import raises_on_leaf
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchlint.check import Array, Backward, Check, Object, Report, Severity, Symbol, Tensor, Value, on
-
-from .common import spelled
+from torchlint.check import Array, Backward, Check, Object, Report, Severity, Symbol, Tensor, Value, on, spelled
 
 ASKED = "torch.Tensor.requires_grad_"
 WRAPPERS = frozenset(

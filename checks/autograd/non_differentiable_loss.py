@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from torchlint.check import Backward, Check, Report, Severity, Tensor, on
-
-from .common import spelled
+from torchlint.check import Backward, Check, Report, Severity, Tensor, on, spelled
 
 
 class NonDifferentiableLoss(Check):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, Fix, GradRead, OptimizerMade, Report, Severity, Tensor, on
+from torchlint.check import Applicability, Check, Fix, GradRead, OptimizerMade, Report, Severity, Tensor, on, spelled
 
-from .common import spelled
 from .repairs import leaf_made_last
 
 

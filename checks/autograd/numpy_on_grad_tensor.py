@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Call, Check, Report, Severity, on
+from torchlint.check import Applicability, Call, Check, Report, Severity, on, spelled
 
-from .common import is_recording, spelled
+from .common import is_recording
 from .repairs import detached_for_numpy
 
 

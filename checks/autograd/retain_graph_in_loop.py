@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Backward, Check, Report, Severity, on
-
-from .common import spelled
+from torchlint.check import Backward, Check, Report, Severity, on, spelled
 
 
 class RetainGraphInLoop(Check):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Backward, Check, Report, Severity, TensorOp, on
+from torchlint.check import Applicability, Backward, Check, Report, Severity, TensorOp, on, spelled
 
-from .common import spelled
 from .repairs import without_data
 
 INITIALIZING = frozenset({"__init__", "reset_parameters", "init_weights", "_init_weights", "initialize"})

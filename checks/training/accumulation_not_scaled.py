@@ -18,9 +18,10 @@ from torchlint.check import (
     Trace,
     ZeroGrad,
     on,
+    spelled,
 )
 
-from .common import spelled, steps_an_optimizer
+from .common import steps_an_optimizer
 from .repairs import divided_by_number
 
 

@@ -22,9 +22,9 @@ from torchlint.check import (
     Tensor,
     Trace,
     on,
+    spelled,
 )
 
-from .common import spelled
 from .repairs import behind_autocast, scaled_by, stepped_by_scaler, updated
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Check, FunctionInfo, Report, Severity, on
-
-from .common import spelled
+from torchlint.check import Check, FunctionInfo, Report, Severity, on, spelled
 
 
 class BatchMetricAveraging(Check):

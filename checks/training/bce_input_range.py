@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, LossCall, Report, Severity, Tensor, on
+from torchlint.check import Applicability, Check, LossCall, Report, Severity, Tensor, on, spelled
 
-from .common import origin_of_scores, spelled
+from .common import origin_of_scores
 from .repairs import activation_or_loss, with_loss
 
 ON_PROBABILITIES = frozenset({"torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"})

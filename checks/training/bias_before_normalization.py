@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Check, Const, Fix, ModuleCall, Object, Report, Severity, Tensor, on
+from torchlint.check import Applicability, Check, Const, Fix, ModuleCall, Object, Report, Severity, Tensor, on, spelled
 from torchlint.source.edits import safe, set_argument
 
-from .common import layer_in_sequential, spelled, stands_in
+from .common import layer_in_sequential, stands_in
 
 
 class BiasBeforeNormalization(Check):

@@ -14,10 +14,9 @@ from torchlint.check import (
     Severity,
     Trace,
     on,
+    spelled,
 )
 from torchlint.source.edits import move_statement, unsafe
-
-from .common import spelled
 
 
 class ClipGradMisplaced(Check):

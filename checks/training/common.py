@@ -6,33 +6,24 @@ import ast
 import re
 
 from torchlint.check import (
+    EVALUATION_NAME,
     Backward,
     Block,
     Event,
     ModuleCall,
-    Object,
     Optimizer,
     OptimizerStep,
     Parameters,
     Symbol,
     Tensor,
     Trace,
-    UnknownCall,
     Value,
     ZeroGrad,
+    spelled,
 )
 
 SCHEDULER_NAME = re.compile(r"sched|(^|[._])lr($|[._])|warmup", re.IGNORECASE)
 OPTIMIZER_NAME = re.compile(r"opt(im|$|_|[^a-z])|(^|[._])opt", re.IGNORECASE)
-EVALUATION_NAME = re.compile(
-    r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|infer|inference|predict)(_|$)"
-)
-
-
-def spelled(node: ast.AST | None) -> str:
-    """The user's own words for an expression, shortened."""
-    text = ast.unparse(node) if isinstance(node, ast.expr) else ""
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def receiver(node: ast.AST, otherwise: str) -> str:
@@ -56,19 +47,12 @@ def concerns(zero: ZeroGrad, optimizer: Value) -> bool:
         return True
     if isinstance(target, Optimizer) and isinstance(optimizer, Optimizer):
         return bool(set(sources(target)) & set(sources(optimizer))) or not sources(target) or not sources(optimizer)
-    if isinstance(target, Object) and isinstance(optimizer, Optimizer):
-        return not sources(optimizer) or target in sources(optimizer) or True
     return True
 
 
 def sources(optimizer: Optimizer) -> tuple[Value, ...]:
     """The modules whose parameters an optimizer was given, where that is plain."""
     return optimizer.params.sources if isinstance(optimizer.params, Parameters) else ()
-
-
-def may_hide(call: UnknownCall, *values: Value) -> bool:
-    """Whether a call that couldn't be followed got one of these values (or an object that may hold it)."""
-    return any(call.involves(value) for value in values)
 
 
 def looks_like_optimizer(value: Value, trace: Trace) -> bool:

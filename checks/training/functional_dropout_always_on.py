@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Check, ClassInfo, Fix, ModuleClass, Report, Scope, Severity, on
+from torchlint.check import Applicability, Check, ClassInfo, Fix, ModuleClass, Report, Scope, Severity, on, spelled
 from torchlint.source.edits import add_argument, safe
-
-from .common import spelled
 
 DROPOUTS = frozenset(
     f"torch.nn.functional.{name}"

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Accumulate, Applicability, Backward, Check, Fix, Report, Severity, Tensor, Trace, on
+from torchlint.check import (
+    Accumulate,
+    Applicability,
+    Backward,
+    Check,
+    Fix,
+    Report,
+    Severity,
+    Tensor,
+    Trace,
+    on,
+    spelled,
+)
 from torchlint.source.edits import append, safe
 
-from .common import evaluation, spelled
+from .common import evaluation
 
 
 class GraphKeptAlive(Check):

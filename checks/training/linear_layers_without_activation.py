@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchlint.check import Check, Const, ModuleCall, Object, Report, Severity, Tensor, Value, on
+from torchlint.check import Check, Const, ModuleCall, Object, Report, Severity, Tensor, Value, on, spelled
 
-from .common import layer_in_sequential, spelled
+from .common import layer_in_sequential
 
 LINEAR = frozenset({"torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d"})
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, Fix, LossCall, Report, Severity, Symbol, Tensor, Value, on
+from torchlint.check import Applicability, Check, Fix, LossCall, Report, Severity, Symbol, Tensor, Value, on, spelled
 from torchlint.source.edits import replace, unsafe
-
-from .common import spelled
 
 ORDERED = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
 ORDERED_CLASSES = (

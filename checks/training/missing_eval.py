@@ -20,10 +20,11 @@ from torchlint.check import (
     Symbol,
     Trace,
     on,
+    spelled,
 )
 from torchlint.source.edits import insert_first, insert_statement_before, unsafe
 
-from .common import evaluation, is_backwarded, spelled
+from .common import evaluation, is_backwarded
 
 
 class MissingEval(Check):

@@ -16,9 +16,10 @@ from torchlint.check import (
     Severity,
     Trace,
     on,
+    spelled,
 )
 
-from .common import evaluation, is_backwarded, spelled
+from .common import evaluation, is_backwarded
 from .repairs import under_no_grad
 
 

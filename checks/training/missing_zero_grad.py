@@ -23,10 +23,11 @@ from torchlint.check import (
     Value,
     ZeroGrad,
     on,
+    spelled,
 )
 from torchlint.source.edits import insert_statement_before, unsafe
 
-from .common import concerns, looks_like_optimizer, runs_once, sources, spelled, steps_an_optimizer
+from .common import concerns, looks_like_optimizer, runs_once, sources, steps_an_optimizer
 
 
 class MissingZeroGrad(Check):

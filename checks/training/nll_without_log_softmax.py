@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchlint.check import Applicability, Check, LossCall, Report, Severity, Tensor, on
+from torchlint.check import Applicability, Check, LossCall, Report, Severity, Tensor, on, spelled
 
-from .common import origin_of_scores, spelled
+from .common import origin_of_scores
 from .repairs import with_log_activation, with_loss
 
 LOSSES = frozenset({"torch.nn.NLLLoss", "torch.nn.functional.nll_loss"})

@@ -16,9 +16,10 @@ from torchlint.check import (
     Trace,
     Value,
     on,
+    spelled,
 )
 
-from .common import sources, spelled
+from .common import sources
 from .repairs import parameters_added
 
 

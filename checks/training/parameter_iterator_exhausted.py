@@ -18,10 +18,9 @@ from torchlint.check import (
     Report,
     Severity,
     on,
+    spelled,
 )
 from torchlint.source.edits import append, safe, surround
-
-from .common import spelled
 
 
 class ParameterIteratorExhausted(Check):

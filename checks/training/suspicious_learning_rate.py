@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import re
 
-from torchlint.check import Call, Check, Const, Optimizer, OptimizerMade, Report, Scheduler, Severity, Trace, on
-
-from .common import spelled
+from torchlint.check import (
+    Call,
+    Check,
+    Const,
+    Optimizer,
+    OptimizerMade,
+    Report,
+    Scheduler,
+    Severity,
+    Trace,
+    on,
+    spelled,
+)
 
 ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam", "RMSprop"})
 SCALED_BY = frozenset({"LambdaLR", "MultiplicativeLR", "OneCycleLR", "CyclicLR", "SequentialLR", "ChainedScheduler"})

@@ -82,13 +82,9 @@ def _is_trained(call: ModuleCall) -> bool:
 def _last_eval(trace: Trace, call: ModuleCall) -> ModeChange | None:
     found = None
     for change in trace.root.events(ModeChange, again=True):
-        if change.order < call.order and change.mode == "eval" and _covers(change, call):
+        if change.order < call.order and change.mode == "eval":
             found = change
     return found
-
-
-def _covers(change: ModeChange, call: ModuleCall) -> bool:
-    return change.target is call.target or not call.inner
 
 
 def _fix(call: ModuleCall, model: str) -> Fix | None:

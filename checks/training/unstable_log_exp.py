@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, on
+from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, on, spelled
 
-from .common import spelled
 from .repairs import logarithm_in_one, with_eps
 
 SQUASHED = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}

@@ -15,10 +15,11 @@ from torchlint.check import (
     Trace,
     ZeroGrad,
     on,
+    spelled,
 )
 from torchlint.source.edits import move_statement, unsafe
 
-from .common import concerns, spelled, steps_an_optimizer
+from .common import concerns, steps_an_optimizer
 
 
 class WrongStepOrder(Check):

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 GRAD = "grad mode"
 """Key of the grad mode in the State: True, False, None (a caller that wasn't seen decides)."""
-AUTOCAST = "autocast"
 MISSING: Any = object()
 
 DEFINITE = frozenset({"@freed", "@exhausted", "@changed", "@inference", "@retained"})
