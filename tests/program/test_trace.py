@@ -1,6 +1,7 @@
 """What the interpreter knows is said by programs: a trailing ``#:`` comment names what must be known at its line.
 
-Its parts, split at ``|``, must stand in what ``torchlint trace`` prints for that line; a part after ``!`` must not.
+It holds facts in the words of ``torchlint trace``, split at ``;``. Parts of a fact, split at ``|``, must all stand in
+one of the facts known at that line; a part after ``!`` must not stand in it. ``modes: `` begins the modes in force.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from torchlint.cli.trace import trace_lines
 from torchlint.program.interpreter import trace_module
+from torchlint.program.knowledge import Line, Recorder
 from torchlint.program.module import Module
 from torchlint.program.project import Project
 from torchlint.source.file import read_source, source_from_text
@@ -22,12 +23,15 @@ def module_of(path: Path) -> Module:
     return Project([], lambda name: read_source(name, name)).module(read_source(str(path), path.name))
 
 
-def known(module: Module) -> dict[int, list[str]]:
-    lines: dict[int, list[str]] = {}
-    for trace in trace_module(module):
-        for line in trace_lines(trace):
-            lines.setdefault(int(line.split(":")[0]), []).append(line)
-    return lines
+def known(module: Module) -> dict[int, Line]:
+    recorder = Recorder(module)
+    recorder.run()
+    return {row: line for lines in recorder.known.values() for row, line in lines.items()}
+
+
+def fits(wanted: str, fact: str) -> bool:
+    parts = [part.strip() for part in wanted.split("|")]
+    return all(part[1:] not in fact if part.startswith("!") else part in fact for part in parts)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
@@ -35,17 +39,15 @@ def test_the_interpreter_knows_what_a_program_says_that_it_must(program: Path) -
     lines = known(module_of(program))
     announced = 0
     for row, text in enumerate(program.read_text(encoding="utf-8").splitlines(), start=1):
-        _, mark, parts = text.partition("#:")
+        _, mark, comment = text.partition("#:")
         if not mark:
             continue
-        announced += 1
-        wanted = [part.strip() for part in parts.split("|")]
-        fits = [
-            line
-            for line in lines.get(row, [])
-            if all((part[1:] not in line) if part.startswith("!") else part in line for part in wanted)
-        ]
-        assert fits, f"{program.name}:{row}: {parts.strip()} is not known; known is\n" + "\n".join(lines.get(row, []))
+        facts = lines[row].facts if row in lines else []
+        for wanted in comment.split(";"):
+            announced += 1
+            assert any(fits(wanted, fact) for fact in facts), (
+                f"{program.name}:{row}: {wanted.strip()} is not known; known is\n" + "\n".join(facts)
+            )
     assert announced > 3
 
 
@@ -54,8 +56,18 @@ def test_what_cannot_be_told_stays_unknown() -> None:
         "import torch, other\nmodel = other.make()\nloss = model(other.batch())\nloss.backward()\n", "unknown.py"
     )
     module = Project([]).module(source)
-    (line,) = [line for line in known(module)[4] if " Backward " in line]
-    assert "has_graph" not in line and "freed" not in line
+    (backward,) = [fact for fact in known(module)[4].events if "backward" in fact]
+    assert backward.endswith(": graph unknown")
+
+
+def test_recording_changes_nothing_of_what_is_known() -> None:
+    for program in PROGRAMS:
+        followed = [
+            repr(event) for trace in trace_module(module_of(program)) for event in trace.root.events(again=True)
+        ]
+        recorder = Recorder(module_of(program))
+        recorded = [repr(event) for trace in recorder.run() for event in trace.root.events(again=True)]
+        assert recorded == followed
 
 
 def test_endless_recursion_and_loops_end() -> None:

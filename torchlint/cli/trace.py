@@ -1,4 +1,13 @@
-"""``torchlint trace FILE[:function]``: what the program layer knows, line by line."""
+"""Say what torchlint knows at each line of a file: ask it why a finding is there, or why one isn't.
+
+  torchlint trace train.py             every function that the rules look into
+  torchlint trace train.py:fit         one function, or Class.method, whether or not they do
+
+Under each line stand the names that it binds with what is known of their values, and what happens there (`>`). A
+tensor is told as Tensor[what it is, shape, dtype, device, leaf or not, grad or not, its graph]; what isn't known is
+left out. To the right of the line are the modes in force: grad mode, autocast, and train or eval of each model.
+A line that is reached in several ways, or twice in a loop, has what is known on each.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +16,33 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.program.events import Event, Trace
+    from torchlint.program.index import Scope
+    from torchlint.program.knowledge import Line, Recorder
+    from torchlint.program.module import FunctionInfo, Module
 
 HELP = "show what torchlint knows of a file, line by line"
-_HIDDEN = frozenset(("node", "block", "frame", "order", "evidence", "grad"))
+_MODES = "modes: "
+_MODES_COLUMN = 60
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("target", metavar="FILE[:FUNCTION]", help="the file, and the function to show alone")
+    parser.add_argument(
+        "target", metavar="FILE[:FUNCTION]", help="the file, and the function or Class.method to show alone"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the trace; 2 where the file can't be read or parsed, or has no such function."""
-    from torchlint.program.interpreter import trace_module
-    from torchlint.program.project import Project
+    """Print what is known; 2 where the file can't be read or parsed, or has no such function."""
+    from torchlint.config import Configuration
+    from torchlint.engine.one import make_project
+    from torchlint.program.knowledge import Recorder
     from torchlint.source.file import UnreadableSource, read_source
 
-    path, _, function = str(args.target).partition(":")
+    path, _, name = str(args.target).partition(":")
     try:
         source = read_source(path, path)
-        module = Project([], lambda p: read_source(p, p)).module(source)
+        module = make_project(Configuration().settings_for(path)).module(source)
         module.tree  # noqa: B018
     except (OSError, UnreadableSource) as error:
         print(f"torchlint: {path}: {error}", file=sys.stderr)
@@ -37,39 +50,56 @@ def run(args: argparse.Namespace) -> int:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         print(f"torchlint: {path}:{getattr(error, 'lineno', 1)}: {error}", file=sys.stderr)
         return 2
-    shown = 0
-    for trace in trace_module(module):
-        for line in trace_lines(trace, function):
-            print(line)
-            shown += 1
+    asked = [f for f in module.functions if name in (f.name, spelled(f))] if name else []
+    if name and not asked:
+        print(f"torchlint: {path} has no function {name}", file=sys.stderr)
+        return 2
+    recorder = Recorder(module)
+    recorder.run()
+    for function in asked:
+        if function.scope not in recorder.known:
+            recorder.follow(function)
+    scopes = [f.scope for f in asked] if name else [module.scope, *(f.scope for f in module.functions)]
+    shown = [page for page in (_page(recorder, module, scope) for scope in scopes) if page]
     if not shown:
-        what = f"{function} does" if function else "it does"
-        print(f"torchlint: {path}: nothing that {what} concerns training or autograd", file=sys.stderr)
-        return 2 if function else 0
+        print(
+            f"torchlint: nothing that {path} does concerns training or autograd; "
+            f"name a function (torchlint trace {path}:NAME) to see it all the same",
+            file=sys.stderr,
+        )
+        return 0
+    print("\n\n".join(shown))
     return 0
 
 
-def trace_lines(trace: Trace, function: str = "") -> list[str]:
-    """One line per event of a trace, in order: place, grad mode, what happened and the values in it."""
-    lines: list[str] = []
-    events: Iterator[Event] = trace.root.events()
-    for event in events:
-        if function and event.frame.name != function:
-            continue
-        depth = sum(1 for _ in event.block.enclosing("call", "loop", "arm", "with"))
-        mode = {True: "grad", False: "no grad", None: "grad by caller"}[event.grad]
-        place = f"{getattr(event.node, 'lineno', 0)}:{getattr(event.node, 'col_offset', 0) + 1}"
-        lines.append(f"{place:>8}  {'  ' * depth}{describe(event)}  [{mode}]")
-    return lines
+def spelled(function: FunctionInfo) -> str:
+    """A function as one asks for it: ``fit``, or ``Trainer.fit``."""
+    return f"{function.cls.name}.{function.name}" if function.cls is not None else function.name
 
 
-def describe(event: Event) -> str:
-    """An event in words: its kind and the facts it carries."""
-    facts: list[str] = []
-    for kind in type(event).__mro__:
-        for slot in getattr(kind, "__slots__", ()):
-            value = getattr(event, slot, None)
-            if slot in _HIDDEN or value is None or value in ((), [], {}, "", False):
-                continue
-            facts.append(f"{slot}={value!r}")
-    return f"{type(event).__name__} {', '.join(facts)}"
+def _page(recorder: Recorder, module: Module, scope: Scope) -> str:
+    """One function's lines; empty where it wasn't followed."""
+    known = recorder.known.get(scope)
+    if not known:
+        return ""
+    source = module.source
+    head = f"{source.filename}: "
+    if scope is module.scope:
+        head += "the module itself"
+    else:
+        head += f"{spelled(module.function(scope))}()"
+        callers = recorder.callers.get(scope, [])
+        head += f", called at line {', '.join(map(str, sorted(callers)))}" if callers else ", looked at on its own"
+    width = len(str(max(known)))
+    lines = [head]
+    for row in sorted(known):
+        lines.extend(lines_of(source.lines[row - 1], row, width, known[row]))
+    return "\n".join(lines)
+
+
+def lines_of(text: str, row: int, width: int, line: Line) -> list[str]:
+    """A source line with the modes in force, and below it the names and events."""
+    shown = f"{row:>{width}}  {text.rstrip()}"
+    modes = " or ".join(f"[{mode[len(_MODES) :]}]" for mode in line.modes)
+    indent = " " * (width + 4 + len(text) - len(text.lstrip()))
+    return [f"{shown:<{_MODES_COLUMN}}  {modes}".rstrip(), *(f"{indent}{fact}" for fact in (*line.names, *line.events))]

@@ -23,9 +23,9 @@ class Wrapped(nn.Module):
 
 net = Wrapped(make(SIZES["hidden"]))
 params = net.parameters()
-opt = optim.SGD(params, lr=0.1)  #: ParametersUsed | by='SGD'
-nn.utils.clip_grad_norm_(params, 1.0)  #: ParametersUsed | exhausted=<ParametersUsed line 26>
-logits, logp = net(torch.randn(2, 8))
-loss = nn.NLLLoss()(logp, torch.tensor([0, 1]))  #: LossCall | torch.nn.NLLLoss
+opt = optim.SGD(params, lr=0.1)  #: SGD takes parameters of Wrapped(...)
+nn.utils.clip_grad_norm_(params, 1.0)  #: they were used up at line 26
+logits, logp = net(torch.randn(2, 8))  #: logits = Tensor[ | logits | !log_prob; logp = Tensor[ | log_probabilities
+loss = nn.NLLLoss()(logp, torch.tensor([0, 1]))  #: > loss torch.nn.NLLLoss
 loss.backward()
-state = net.state_dict()  #: state_dict of Wrapped(...)
+state = net.state_dict()  #: state = state_dict of Wrapped(...)
