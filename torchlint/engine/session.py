@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torchlint.program.module import Module
     from torchlint.source.discovery import Found
 
-COLLECTED_EVERY = 20_000_000
+COLLECTED_EVERY = 200_000_000
 """Bytes of linted source after which what is still unreachable is collected."""
 
 

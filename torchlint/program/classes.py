@@ -8,14 +8,20 @@ from functools import cached_property
 from typing import Union
 
 from torchlint.program.index import Scope
-from torchlint.program.module import FunctionInfo, Module
+from torchlint.program.module import FunctionInfo, Imported, Module, Unread
 
 MODULE = "torch.nn.Module"
 FUNCTION = "torch.autograd.Function"
 DATASET = "torch.utils.data.Dataset"
 
+MOST_BASES = 100
+"""How many classes above one are told apart; those beyond count as unknown."""
+
 Base = Union["ClassInfo", str, None]
 """A class whose source is at hand, the canonical name of one whose source isn't, or None: can't be told."""
+
+Ancestor = Union["ClassInfo", Unread, str, None]
+"""The same, or a class of another file that nothing was asked of yet."""
 
 
 class AttributeUse:
@@ -65,57 +71,52 @@ class ClassInfo:
     # ---------------------------------------------------------------- bases
 
     @cached_property
-    def bases(self) -> list[Base]:
-        """Each base as written: a ClassInfo, a canonical external name, or None where it can't be told."""
-        return [self._base(b) for b in self.node.bases]
+    def lineage(self) -> list[Ancestor]:
+        """This class, its bases and theirs, each once, nearest first (depth first; enough for look-ups by name).
 
-    def _base(self, node: ast.expr) -> Base:
-        if isinstance(node, ast.Subscript):  # Generic[T], Dataset[int]
-            node = node.value
-        found = self.module.definition(node, self.scope.parent)
-        if isinstance(found, ClassInfo):
-            return None if found is self else found
-        if found is not None and not hasattr(found, "qualname"):
-            return None
-        return self.module.qualname(node, self.scope.parent)
-
-    @cached_property
-    def mro(self) -> list[Base]:
-        """This class, its bases and theirs, each once, nearest first (depth first; enough for look-ups by name)."""
-        order: list[Base] = []
+        What stands in other files is left unread.
+        """
+        order: list[Ancestor] = []
         seen: set[object] = set()
-        pending: list[Base] = [self]
+        pending: list[Ancestor] = [self]
         while pending:
             base = pending.pop()
             key = base.node if isinstance(base, ClassInfo) else base
             if key is not None and key in seen:
                 continue
+            if len(order) > MOST_BASES:
+                order.append(None)
+                break
             seen.add(key)
             order.append(base)
             if isinstance(base, ClassInfo):
-                pending.extend(reversed(base.bases))
+                pending += [_base(node, base.module, base.scope.parent, base) for node in reversed(base.node.bases)]
+            elif isinstance(base, Unread):
+                pending += [_base(node, base.module, base.module.scope, None) for node in reversed(base.bases or ())]
         return order
+
+    @cached_property
+    def mro(self) -> list[Base]:
+        """The same, all read."""
+        return [_read(base) for base in self.lineage]
 
     @property
     def resolved(self) -> bool:
         """Whether every class above this one is known: its source is at hand or torchapi describes it."""
-        return all(isinstance(b, ClassInfo) or (b is not None and self.module.project.knows_class(b)) for b in self.mro)
+        project = self.module.project
+        return all(project.knows_class(base) if isinstance(base, str) else base is not None for base in self.lineage)
+
+    @property
+    def bases(self) -> list[Base]:
+        """Each base as written."""
+        return [_read(_base(node, self.module, self.scope.parent, self)) for node in self.node.bases]
 
     def derives(self, qualname: str) -> bool | None:
         """Whether the class derives from ``qualname``; None where a base that can't be told may."""
         if qualname not in self._derives:
             self._derives[qualname] = False  # a class that derives from itself
-            answers = {self._base_derives(base, qualname) for base in self.node.bases}
-            self._derives[qualname] = True if True in answers else None if None in answers else False
+            self._derives[qualname] = bases_derive(self.node.bases, qualname, self.module, self.scope.parent)
         return self._derives[qualname]
-
-    def _base_derives(self, node: ast.expr, qualname: str) -> bool | None:
-        node = node.value if isinstance(node, ast.Subscript) else node
-        found = self.module.lookup(node.id, self.scope.parent) if isinstance(node, ast.Name) else None
-        if isinstance(found, ClassInfo):
-            return found.derives(qualname)
-        dotted = self.module.dotted(node, self.scope.parent)
-        return None if dotted is None else self.module.project.derives(dotted, qualname, self.module)
 
     @cached_property
     def is_module(self) -> bool | None:
@@ -156,10 +157,11 @@ class ClassInfo:
 
     def method(self, name: str) -> FunctionInfo | None:
         """A method of the class or the nearest ancestor whose source is at hand."""
-        for base in self.mro:
-            if isinstance(base, ClassInfo) and name in base.methods:
-                return base.methods[name]
-        return None
+        return _method(self.lineage, name)
+
+    def inherited(self, name: str) -> FunctionInfo | None:
+        """The method that ``super().name`` is, where its source is at hand."""
+        return _method(self.lineage[1:], name)
 
     @cached_property
     def class_attributes(self) -> dict[str, ast.expr | None]:
@@ -174,7 +176,10 @@ class ClassInfo:
 
     def class_attribute(self, name: str) -> ast.expr | None:
         """The value of a class attribute here or in an ancestor at hand, None where there is none or no value."""
-        for base in self.mro:
+        for ancestor in self.lineage:
+            if isinstance(ancestor, Unread) and not ancestor.module.says(ancestor.name, name):
+                continue
+            base = _read(ancestor)
             if isinstance(base, ClassInfo) and base.class_attributes.get(name) is not None:
                 return base.class_attributes[name]
         return None
@@ -200,8 +205,15 @@ class ClassInfo:
 
     @property
     def subclasses(self) -> list[ClassInfo]:
-        """Classes of the same file that derive from this one."""
-        return self.module.subclasses.get(self, [])
+        """Classes of the same file that derive from this one, as its names tell."""
+        found: list[ClassInfo] = []
+        pending = [self]
+        while pending:
+            for cls in self.module.subclasses.get(pending.pop(), ()):
+                if cls not in found and cls is not self:
+                    found.append(cls)
+                    pending.append(cls)
+        return found
 
     def self_calls(self, method: FunctionInfo) -> Sequence[FunctionInfo]:
         """The methods of this class that a method calls through self or super(), each once, itself included."""
@@ -230,12 +242,60 @@ class ClassInfo:
                         if isinstance(func.value, ast.Name) and func.value.id == name:
                             target = self.method(func.attr)
                         elif is_super_call(func.value):
-                            target = next(
-                                (c.methods[func.attr] for c in info.cls.ancestors() if func.attr in c.methods), None
-                            )
+                            target = info.cls.inherited(func.attr)
                         if target is not None and target not in seen:
                             seen.append(target)
         return seen
+
+
+def _base(node: ast.expr, module: Module, scope: Scope | None, cls: ClassInfo | None) -> Ancestor:
+    """What a base in a class statement is."""
+    if isinstance(node, ast.Subscript):  # Generic[T], Dataset[int]
+        node = node.value
+    found = module.leads(node, scope)
+    if isinstance(found, ClassInfo):
+        return None if found is cls else found
+    if isinstance(found, Unread):
+        return found if found.bases is not None else None
+    if isinstance(found, (Imported, FunctionInfo)) or found is None:
+        return module.qualname(node, scope)
+    return None
+
+
+def _method(lineage: Sequence[Ancestor], name: str) -> FunctionInfo | None:
+    for ancestor in lineage:
+        if isinstance(ancestor, Unread) and not ancestor.module.says(ancestor.name, name):
+            continue
+        base = _read(ancestor)
+        if isinstance(base, ClassInfo) and name in base.methods:
+            return base.methods[name]
+    return None
+
+
+def _read(base: Ancestor) -> Base:
+    if isinstance(base, Unread):
+        found = base.module.own(base.name)
+        return found if isinstance(found, ClassInfo) else None
+    return base
+
+
+def bases_derive(bases: list[ast.expr], qualname: str, module: Module, scope: Scope | None) -> bool | None:
+    """Whether one of the bases of a class statement in ``scope`` is ``qualname`` or derives from it; None: it may."""
+    answer: bool | None = False
+    for node in bases:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        found = module.lookup_unread(node.id, scope) if isinstance(node, ast.Name) else None
+        if isinstance(found, ClassInfo):
+            derives = found.derives(qualname)
+        else:
+            dotted = module.dotted(node, scope)
+            derives = None if dotted is None else module.project.derives(dotted, qualname, module)
+        if derives:
+            return True
+        if derives is None:
+            answer = None
+    return answer
 
 
 def is_super_call(node: ast.expr) -> bool:

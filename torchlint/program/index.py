@@ -66,6 +66,7 @@ class Scope:
         "_assigned",
         "_below",
         "_called",
+        "_children",
         "_parents",
         "calls",
         "children",
@@ -97,6 +98,7 @@ class Scope:
         self.self_writes: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
         self._below: list[Scope] | None = None
         self._called: set[str] | None = None
+        self._children: dict[ast.AST, Scope] | None = None
         self._parents: dict[ast.AST, ast.AST] | None = None
         self._assigned: dict[ast.expr, ast.Assign | ast.AnnAssign] | None = None
 
@@ -128,8 +130,14 @@ class Scope:
 
     def release(self) -> None:
         """Let go of the scopes around and below, so that memory goes without the cyclic garbage collector."""
-        self.parent = self.owner = self._below = None
+        self.parent = self.owner = self._below = self._children = None
         self.children = []
+
+    def child(self, node: ast.AST) -> Scope | None:
+        """The scope right below this one that a definition is the node of."""
+        if self._children is None or len(self._children) != len(self.children):
+            self._children = {child.node: child for child in self.children}
+        return self._children.get(node)
 
     def of_type(self, kind: type[ast.AST]) -> list[ast.AST]:
         """Recorded nodes of one of the types in ``RECORDED``, in document order."""
@@ -207,11 +215,18 @@ def _first_argument(node: FunctionNode) -> str | None:
 def build(tree: ast.Module) -> Scope:
     """Index a parsed file; the result is the module's scope."""
     root = Scope(tree, None, "")
-    pending: list[tuple[Scope, list[ast.AST]]] = [(root, list(tree.body))]
+    extend(root, tree.body)
+    return root
+
+
+def extend(root: Scope, statements: list[ast.stmt]) -> list[Scope]:
+    """Index further statements of a module's body; the scopes right below the module's that they bring."""
+    known = len(root.children)
+    pending: list[tuple[Scope, list[ast.AST]]] = [(root, list(statements))]
     while pending:
         scope, body = pending.pop()
         _fill(scope, body, pending)
-    return root
+    return root.children[known:]
 
 
 def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast.AST]]]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
 
 from torchlint.program.classes import ClassInfo
 from torchlint.program.index import FunctionNode, Scope
@@ -248,11 +247,6 @@ class Instances:
         self._parts: dict[Scope, ClassParts] = {}
         self._busy: set[object] = set()
 
-    @cached_property
-    def _set_by_functions(self) -> frozenset[str]:
-        """Names of the module that functions assign to by ``global``."""
-        return frozenset(name for scope in self.module.scope.walk() for name in scope.globals)
-
     # ---------------------------------------------------------------- questions
 
     def makes(self, node: ast.expr, scope: Scope) -> list[Made]:
@@ -451,7 +445,7 @@ class Instances:
 
             def question() -> list[Made]:
                 found = [made.passed_on() for binding in bindings for made in self._bound(binding, inner)]
-                if node.id in self._set_by_functions:
+                if node.id in self.module.global_names:
                     found.append(Made(UNKNOWN, node, context))
                 return [self._filled(made, self.fills(top).get(node.id, ()), inner) for made in found]
 
@@ -755,7 +749,7 @@ class Instances:
             return []
         callee = cls.name if is_method and cls is not None else scope.name
         found: list[Made] = []
-        for call, where in self.module.scope.all_calls(callee):
+        for call, where in self.module.calls_of(callee):
             if not isinstance(call.func, ast.Name) or any(isinstance(a, ast.Starred) for a in call.args):
                 continue
             value = _argument(call, scope.node, argument.arg, skip=1 if is_method else 0)  # type: ignore[arg-type]

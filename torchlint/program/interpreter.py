@@ -479,7 +479,7 @@ class Interpreter(Evaluator):
         return final or left
 
     def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-        scope = next((s for s in self.frame.scope.children if s.node is node), None)
+        scope = self.frame.scope.child(node)
         if scope is None:  # inside a class body
             return ""
         for decorator in node.decorator_list:
@@ -489,9 +489,9 @@ class Interpreter(Evaluator):
         return ""
 
     def define_class(self, node: ast.ClassDef) -> str:
-        for cls in self.frame.module.classes:
-            if cls.node is node:
-                self.state.set(self.frame, node.name, Class(cls, node))
+        scope = self.frame.scope.child(node)
+        if scope is not None:
+            self.state.set(self.frame, node.name, Class(self.frame.module.class_at(scope), node))
         return ""
 
     def deleting(self, node: ast.Delete) -> str:

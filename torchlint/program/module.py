@@ -16,6 +16,7 @@ from torchlint.torchapi.hierarchy import canonical
 if TYPE_CHECKING:
     from torchlint.program.classes import ClassInfo
     from torchlint.program.instances import Instances
+    from torchlint.program.outlined import OutlinedModule
     from torchlint.program.project import Project
     from torchlint.program.uncalled import Uncalled
     from torchlint.source.file import SourceFile
@@ -47,6 +48,22 @@ class Assigned:
         self.value = value
         self.node = node
         self.many = many
+
+
+class Unread:
+    """A function or class of another file of which only the name and the bases are read."""
+
+    __slots__ = ("bases", "module", "name")
+
+    def __init__(self, name: str, module: OutlinedModule, bases: list[ast.expr] | None) -> None:
+        self.name = name
+        self.module = module
+        self.bases = bases  # None for a function
+
+    @property
+    def qualname(self) -> str:
+        """Dotted name with its module."""
+        return f"{self.module.name}.{self.name}"
 
 
 class FunctionInfo:
@@ -122,10 +139,12 @@ class Module:
         self.name = name
         self.is_package = is_package
         self.dependencies: set[str] = set()
-        self.definitions: dict[str, tuple[Binding | None, set[str], list[Module]]] = {}  # kept by Project.definition
+        # kept by Project: what a name leads to, the parts behind it, the paths and the modules consulted for it
+        self.definitions: dict[str, tuple[Binding | Unread | None, list[str], set[str], list[Module]]] = {}
         self.stars: list[tuple[str, ast.ImportFrom]] = []  # filled with the bindings
         self._starred: dict[str, Binding | None] = {}
-        self.shared = False  # whether another file's module may hold on to something of this one
+        self._classes: dict[Scope, ClassInfo] = {}
+        self._functions: dict[Scope, FunctionInfo] = {}
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"
@@ -136,11 +155,8 @@ class Module:
         if scope is not None:
             for each in scope.walk():
                 each.release()
-        from torchlint.program.classes import ClassInfo
-
-        for bound in (*self.__dict__.get("bindings", {}).values(), *self.__dict__.get("classes", ())):
-            if isinstance(bound, ClassInfo):
-                bound.__dict__.clear()
+        for cls in self._classes.values():
+            cls.__dict__.clear()
         self.__dict__.clear()
 
     @property
@@ -160,9 +176,7 @@ class Module:
         The first import of a name wins over a fallback in ``except ImportError``.
         """
         table: dict[str, Binding] = {}
-        defining = iter([s for s in self.scope.children if isinstance(s.node, _DEFINING)])
-        scopes = {s.node: s for s in defining}
-        self._bind(self.tree.body, table, scopes)
+        self._bind(self.tree.body, table, {child.node: child for child in self.scope.children})
         return table
 
     def _bind(self, body: list[ast.stmt], table: dict[str, Binding], scopes: dict[index.ScopeNode, Scope]) -> None:
@@ -183,10 +197,10 @@ class Module:
                         table[alias.asname or alias.name] = Imported(f"{origin}.{alias.name}", node)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if not isinstance(table.get(node.name), Imported):
-                    table[node.name] = FunctionInfo(node, self, scopes[node])
+                    table[node.name] = self.function(scopes[node])
             elif isinstance(node, ast.ClassDef):
                 if not isinstance(table.get(node.name), Imported):
-                    table[node.name] = ClassInfo(node, self, scopes[node])
+                    table[node.name] = self.class_at(scopes[node])
             elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 for target in targets:
@@ -201,15 +215,23 @@ class Module:
                     for part in getattr(node, field, ()):
                         self._bind(part.body if isinstance(part, ast.ExceptHandler) else [part], table, scopes)
 
+    def own(self, name: str) -> Binding | None:
+        """What the file itself binds a module-level name to."""
+        return self.bindings.get(name)
+
     def binding(self, name: str) -> Binding | None:
         """What a module-level name is bound to, star imports included."""
-        found = self.bindings.get(name)
+        found = self.own(name)
         if found is None and self.stars:
             if name not in self._starred:
                 self._starred[name] = None  # a cycle of star imports ends here
                 self._starred[name] = self.project.star_binding(name, self)
             found = self._starred[name]
         return found
+
+    def leads_to(self, name: str) -> Binding | Unread | None:
+        """What a module-level name is bound to; Unread where that is a definition that nobody needed yet."""
+        return self.binding(name)
 
     @cached_property
     def star_exports(self) -> list[str] | None:
@@ -251,8 +273,13 @@ class Module:
 
     def lookup(self, name: str, scope: Scope | None = None) -> Binding | None:
         """What a name is bound to at module level, unless a scope on the way binds it locally (then None)."""
+        found = self.lookup_unread(name, scope)
+        return self.own(found.name) if isinstance(found, Unread) else found
+
+    def lookup_unread(self, name: str, scope: Scope | None = None) -> Binding | Unread | None:
+        """The same, with an outlined file's definitions left unread."""
         while scope is not None and scope.parent is not None:
-            if name in scope.stores and not isinstance(scope.node, ast.ClassDef):
+            if name in scope.stores and type(scope.node) is not ast.ClassDef:
                 local = self.local_import(scope, name)
                 if local is not None:
                     return Imported(local)
@@ -261,16 +288,11 @@ class Module:
                         return self._definition(child)
                 return None
             scope = scope.parent
-        found = self.bindings.get(name)
-        if found is None:
-            return Imported(f"builtins.{name}") if name in _BUILTINS else self.binding(name)
-        return found
+        found = self.leads_to(name)
+        return Imported(f"builtins.{name}") if found is None and name in _BUILTINS else found
 
     def _definition(self, scope: Scope) -> Binding:
-        for cls in self.classes:
-            if cls.node is scope.node:
-                return cls
-        return self.function(scope)
+        return self.class_at(scope) if type(scope.node) is ast.ClassDef else self.function(scope)
 
     def dotted(self, node: ast.expr, scope: Scope | None = None) -> str | None:
         """The qualified name as imported, before re-exports are followed; None for anything that isn't a plain name."""
@@ -280,7 +302,7 @@ class Module:
             node = node.value
         if not isinstance(node, ast.Name):
             return None
-        bound = self.lookup(node.id, scope)
+        bound = self.lookup_unread(node.id, scope)
         if bound is None:
             return None
         if isinstance(bound, Imported):
@@ -294,7 +316,7 @@ class Module:
                 return None
             base = through
         else:
-            base = f"{self.name}.{node.id}" if bound is self.bindings.get(node.id) else bound.qualname
+            base = bound.qualname
         parts.append(base)
         return ".".join(reversed(parts))
 
@@ -315,6 +337,15 @@ class Module:
                 return bound
         dotted = self.dotted(node, scope)
         return None if dotted is None else self.project.definition(dotted, self)
+
+    def leads(self, node: ast.expr, scope: Scope | None = None) -> Binding | Unread | None:
+        """The same, with the definitions of other files left unread."""
+        if isinstance(node, ast.Name):
+            bound = self.lookup_unread(node.id, scope)
+            if not isinstance(bound, Imported):
+                return bound
+        dotted = self.dotted(node, scope)
+        return None if dotted is None else self.project.leads(dotted, self)
 
     @cached_property
     def instances(self) -> Instances:
@@ -340,56 +371,60 @@ class Module:
     @cached_property
     def classes(self) -> list[ClassInfo]:
         """Every class of the file, nested ones included, in document order."""
-        from torchlint.program.classes import ClassInfo
-
-        top = {c.node: c for c in self.bindings.values() if isinstance(c, ClassInfo) and c.module is self}
-        return [
-            top.get(s.node) or ClassInfo(s.node, self, s) for s in self.scope.walk() if isinstance(s.node, ast.ClassDef)
-        ]
-
-    @cached_property
-    def subclasses(self) -> dict[ClassInfo, list[ClassInfo]]:
-        """For each class that others of the file derive from, those others in document order."""
-        table: dict[ClassInfo, list[ClassInfo]] = {}
-        for cls in self.classes:
-            for base in cls.ancestors():
-                if base is not cls:
-                    table.setdefault(base, []).append(cls)
-        return table
-
-    @cached_property
-    def _class_of_scope(self) -> dict[Scope, ClassInfo]:
-        return {c.scope: c for c in self.classes}
-
-    def class_of(self, scope: Scope | None) -> ClassInfo | None:
-        """The class whose method (or a function inside it) this scope is."""
-        while scope is not None:
-            found = self._class_of_scope.get(scope)
-            if found is not None:
-                return found
-            scope = scope.parent
-        return None
-
-    @cached_property
-    def _functions(self) -> dict[Scope, FunctionInfo]:
-        table: dict[Scope, FunctionInfo] = {}
-        for scope in self.scope.walk():
-            if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                owner = self._class_of_scope.get(scope.parent) if scope.parent else None
-                table[scope] = FunctionInfo(scope.node, self, scope, owner)
-        for bound in self.bindings.values():
-            if isinstance(bound, FunctionInfo) and bound.module is self:
-                table[bound.scope] = bound
-        return table
+        return [self.class_at(scope) for scope in self.scope.walk() if type(scope.node) is ast.ClassDef]
 
     @property
     def functions(self) -> Iterator[FunctionInfo]:
         """Every function and method of the file, nested ones included."""
-        return iter(self._functions.values())
+        return (self.function(scope) for scope in self.scope.walk() if scope.is_function)
+
+    def class_at(self, scope: Scope) -> ClassInfo:
+        """The class that this scope is the body of."""
+        known = self._classes.get(scope)
+        if known is None:
+            from torchlint.program.classes import ClassInfo
+
+            known = self._classes[scope] = ClassInfo(scope.node, self, scope)  # type: ignore[arg-type]
+        return known
 
     def function(self, scope: Scope) -> FunctionInfo:
         """The function that this scope is the body of."""
-        return self._functions[scope]
+        known = self._functions.get(scope)
+        if known is None:
+            above = scope.parent
+            owner = self.class_at(above) if above is not None and type(above.node) is ast.ClassDef else None
+            known = self._functions[scope] = FunctionInfo(scope.node, self, scope, owner)  # type: ignore[arg-type]
+        return known
+
+    def class_of(self, scope: Scope | None) -> ClassInfo | None:
+        """The class whose method (or a function inside it) this scope is."""
+        while scope is not None:
+            if type(scope.node) is ast.ClassDef:
+                return self.class_at(scope)
+            scope = scope.parent
+        return None
+
+    @cached_property
+    def subclasses(self) -> dict[ClassInfo, list[ClassInfo]]:
+        """For each class that others of the file name as a base, those others in document order."""
+        from torchlint.program.classes import ClassInfo
+
+        table: dict[ClassInfo, list[ClassInfo]] = {}
+        for cls in self.classes:
+            for base in cls.node.bases:
+                found = self.lookup(base.id, cls.scope.parent) if isinstance(base, ast.Name) else None
+                if isinstance(found, ClassInfo) and found is not cls:
+                    table.setdefault(found, []).append(cls)
+        return table
+
+    @cached_property
+    def global_names(self) -> frozenset[str]:
+        """Names that functions of the file declare ``global``."""
+        return frozenset(name for scope in self.scope.walk() for name in scope.globals)
+
+    def calls_of(self, name: str) -> Iterator[tuple[ast.Call, Scope]]:
+        """The file's calls of what ends in a name, with the scope of each."""
+        return self.scope.all_calls(name)
 
 
 def _root(node: ast.expr) -> str | None:
@@ -409,4 +444,4 @@ def _names_of(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, a
         yield from _names_of(target.value, None)
 
 
-__all__ = ["Assigned", "Binding", "FunctionInfo", "Imported", "Module", "canonical"]
+__all__ = ["Assigned", "Binding", "FunctionInfo", "Imported", "Module", "Unread", "canonical"]

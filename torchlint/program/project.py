@@ -7,12 +7,15 @@ looked for on disk.
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from torchlint.program.classes import ClassInfo
-from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Module
+from torchlint.program.classes import ClassInfo, bases_derive
+from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Module, Unread
+from torchlint.program.outlined import OutlinedModule
 from torchlint.source.file import SourceFile
 from torchlint.torchapi.hierarchy import canonical, external_class_derives, is_known_name, knows_external_class
 
@@ -21,6 +24,8 @@ KEPT_SOURCE = 4_000_000
 """Characters of source whose trees are kept for other files' questions; trees are some 40 times larger."""
 
 STARS_FOLLOWED = 12
+
+_M = TypeVar("_M", bound=Module)
 """A module with more star imports than this (a package's lazy namespace) is not searched through them."""
 
 _FOLLOWED = 12
@@ -46,7 +51,7 @@ class Project:
         self.installed = [os.path.abspath(r) for r in installed]
         self._read = read
         self._listings: dict[str, frozenset[str]] = {}
-        self._modules: dict[str, Module | None] = {}
+        self._modules: dict[str, OutlinedModule | None] = {}
         self._kept = 0
         self._paths: dict[tuple[str, str], str | None] = {}
         self._derived: dict[tuple[str, str, str], tuple[bool | None, frozenset[str]]] = {}
@@ -79,30 +84,23 @@ class Project:
         return known
 
     def module(self, source: SourceFile) -> Module:
-        """The module of a file that is linted now."""
-        known = self._modules.get(source.path)
-        if known is not None and known.source.text == source.text:
-            known.source.filename = source.filename  # another file that asked for it knew only its path
-            return known
-        module = self._make(source)
-        if source.path:
-            self._keep(source.path, module)
-        return module
+        """The module of a file that is linted now; its text, not what other files may have read, is what counts."""
+        return self._make(source, Module)
 
     def done(self, module: Module) -> None:
         """Say that a linted file's module is needed no more.
 
         Trees and scopes are full of cycles, and the cyclic garbage collector is off during a run, so they are taken
-        apart by hand: at once for a file that no other file asked about, all together when the shared ones have grown
-        too large (they may point at each other).
+        apart by hand: a linted file's at once, what other files asked about all together when it has grown too large
+        (they may point at each other).
         """
-        if not module.shared:
-            if self._modules.get(module.source.path) is module:
-                del self._modules[module.source.path]
-                self._kept -= len(module.source.text)
-            module.release()
+        module.release()
         if self._kept > KEPT_SOURCE:
             self.close()
+
+    def keep(self, characters: int) -> None:
+        """Say that so many characters of source have become trees that stay."""
+        self._kept += characters
 
     def close(self) -> None:
         """Take all modules apart; those that are asked for again are read anew."""
@@ -112,13 +110,13 @@ class Project:
         self._modules.clear()
         self._kept = 0
 
-    def _make(self, source: SourceFile) -> Module:
+    def _make(self, source: SourceFile, kind: type[_M]) -> _M:
         folder, base = os.path.split(os.path.abspath(source.path or source.filename or "stdin.py"))
         _, package = self.home(folder)
         stem = os.path.splitext(base)[0]
         is_package = stem == "__init__"
         name = package if is_package else f"{package}.{stem}" if package else stem
-        module = Module(source, self, name or stem, is_package)
+        module = kind(source, self, name or stem, is_package)
         if source.path:
             module.dependencies = self._dependencies.setdefault(source.path, module.dependencies)
         return module
@@ -138,25 +136,23 @@ class Project:
             pending.extend(new)
         return seen - {path}
 
-    def _keep(self, path: str, module: Module | None) -> None:
-        old = self._modules.get(path)
-        if old is not None:
-            self._kept -= len(old.source.text)
-        self._modules[path] = module
-        self._kept += len(module.source.text) if module else 0
-
     def _load(self, path: str) -> Module | None:
         if path in self._modules:
             return self._modules[path]
         if self._read is None:
             return None
-        module: Module | None
+        module: OutlinedModule | None
         try:
-            module = self._make(self._read(path))
-            module.tree  # noqa: B018  (parse now: a file that doesn't parse tells nothing)
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            module = self._make(self._read(path), OutlinedModule)
+        except (
+            OSError,
+            SyntaxError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ):  # tells nothing
             module = None
-        self._keep(path, module)
+        self._modules[path] = module
         return module
 
     def find(self, dotted: str, asker: Module) -> str | None:
@@ -195,10 +191,7 @@ class Project:
         if path is None or path == asker.source.path:
             return asker if path else None
         asker.dependencies.add(path)
-        module = self._load(path)
-        if module is not None:
-            module.shared = True
-        return module
+        return self._load(path)
 
     # ---------------------------------------------------------------- names
 
@@ -226,78 +219,92 @@ class Project:
 
     def definition(self, dotted: str, asker: Module) -> Binding | None:
         """The class, function or variable that a dotted name leads to; an Imported where its source isn't at hand."""
+        found, rest = self._lead(dotted, asker)
+        if isinstance(found, Unread):
+            found = found.module.own(found.name)
+        if found is not None and rest:
+            return self._member(found, rest)
+        return found
+
+    def leads(self, dotted: str, asker: Module) -> Binding | Unread | None:
+        """The same, with the definitions of other files left unread."""
+        found, rest = self._lead(dotted, asker)
+        return self.definition(dotted, asker) if rest else found
+
+    def _lead(self, dotted: str, asker: Module) -> tuple[Binding | Unread | None, list[str]]:
+        """What a dotted name leads to, read no further than is needed to tell, and the parts of it behind that."""
         if dotted.partition(".")[0] in NEVER_SEARCHED:
-            return Imported(canonical(dotted))
+            return Imported(canonical(dotted)), []
         known = asker.definitions.get(dotted)
         if known is None:
             before, asker.dependencies = asker.dependencies, set()
             consulted: list[Module] = []
             try:
-                found = self._find_definition(dotted, asker, consulted)
+                found, rest = self._follow(dotted, asker, consulted)
             finally:
                 before |= asker.dependencies
                 paths, asker.dependencies = asker.dependencies, before
-            asker.definitions[dotted] = (found, paths, consulted)
-            return found
-        found, paths, consulted = known
+            asker.definitions[dotted] = (found, rest, paths, consulted)
+            return found, rest
+        found, rest, paths, consulted = known
         asker.dependencies |= paths
         for module in consulted:  # what they consulted may have grown
             asker.dependencies |= module.dependencies
-        return found
+        return found, rest
 
-    def _find_definition(self, dotted: str, asker: Module, consulted: list[Module]) -> Binding | None:
+    def _follow(self, dotted: str, asker: Module, consulted: list[Module]) -> tuple[Binding | Unread | None, list[str]]:
         origin = asker
         for _ in range(_FOLLOWED):
             parts = dotted.split(".")
             if parts[0] in NEVER_SEARCHED:
-                return Imported(canonical(dotted))
+                return Imported(canonical(dotted)), []
             for cut in range(len(parts) - 1, 0, -1):
                 module = self.imported(".".join(parts[:cut]), origin)
                 if module is None:
                     continue
-                bound = module.binding(parts[cut])
+                if module.source.path == asker.source.path:  # also round a cycle of imports
+                    module = asker
+                bound = module.leads_to(parts[cut])
                 if module is not asker:
                     consulted.append(module)
                     asker.dependencies |= {module.source.path, *module.dependencies}
                 rest = parts[cut + 1 :]
                 if bound is None:
                     if self.find(".".join(parts[: cut + 1]), origin) is not None and not rest:
-                        return Imported(dotted)
-                    return None
+                        return Imported(dotted), []
+                    return None, []
                 if isinstance(bound, Imported):
                     follow = ".".join([bound.qualname, *rest])
                     if follow == dotted:
-                        return Imported(canonical(dotted))
+                        return Imported(canonical(dotted)), []
                     dotted, origin = follow, module
                     break
-                if rest:
-                    return self._member(bound, rest)
-                if isinstance(bound, Assigned) and not bound.many and bound.value is not None:
+                if isinstance(bound, Assigned) and not rest and not bound.many and bound.value is not None:
                     alias = module.dotted(bound.value)
                     if alias is not None and alias != dotted:
                         dotted, origin = alias, module
                         break
-                return bound
+                return bound, rest
             else:
-                return Imported(canonical(dotted))
-        return None
+                return Imported(canonical(dotted)), []
+        return None, []
 
     def _member(self, bound: Binding, rest: list[str]) -> Binding | None:
         if isinstance(bound, ClassInfo) and len(rest) == 1:
             method = bound.method(rest[0])
             if method is not None:
                 return method
-            return next((c for c in bound.module.classes if c.scope.parent is bound.scope and c.name == rest[0]), None)
+            for scope in bound.scope.children:
+                if scope.name == rest[0] and isinstance(scope.node, ast.ClassDef):
+                    return bound.module.class_at(scope)
         return None
 
     def canonical(self, dotted: str, asker: Module) -> str:
         """A dotted name with re-exports followed and torch's own aliases made one."""
         if dotted.partition(".")[0] in NEVER_SEARCHED:
             return canonical(dotted)
-        found = self.definition(dotted, asker)
-        if isinstance(found, (Imported, FunctionInfo, ClassInfo)):
-            return found.qualname
-        return dotted
+        found = self.leads(dotted, asker)
+        return found.qualname if isinstance(found, (Imported, FunctionInfo, ClassInfo, Unread)) else dotted
 
     # ---------------------------------------------------------------- classes without source
 
@@ -315,10 +322,14 @@ class Project:
         key = (*self._home_and_rest(dotted, asker), qualname)
         if key not in self._derived:
             before, asker.dependencies = asker.dependencies, set()
-            found = self.definition(dotted, asker)
+            self._derived[key] = (False, frozenset())  # a class that derives from itself
+            found = self.leads(dotted, asker)
             answer = None
             if isinstance(found, ClassInfo):
                 answer = found.derives(qualname)
+                asker.dependencies |= found.module.dependencies
+            elif isinstance(found, Unread) and found.bases is not None:
+                answer = bases_derive(found.bases, qualname, found.module, found.module.scope)
                 asker.dependencies |= found.module.dependencies
             elif isinstance(found, Imported):
                 answer = self.external_derives(found.qualname, qualname)
