@@ -30,7 +30,8 @@ class ForwardCalledDirectly(Check):
     ## Known limits
 
     `self.forward(x)`, `super().forward(x)` and `Base.forward(self, x)` are left alone, and so is anything that isn't
-    known to be a module, or whose class has a `__call__` of its own.
+    known to be a module, or whose class has a `__call__` of its own. A module that a function builds for one use,
+    `return module.forward(x)`, has neither hooks nor wrappers.
     """
 
     code = "TL110"
@@ -44,7 +45,11 @@ class ForwardCalledDirectly(Check):
     def check(self, module: Module, report: Report) -> None:
         for call, scope in module.scope.all_calls("forward"):
             func = call.func
-            if isinstance(func, ast.Attribute) and _is_module(func.value, scope, module):
+            if (
+                isinstance(func, ast.Attribute)
+                and _is_module(func.value, scope, module)
+                and not _is_for_one_use(func.value, call, scope)
+            ):
                 spelling = module.source.segment(func.value)
                 shown = spelling if len(spelling) <= 40 and "\n" not in spelling else "the module"
                 report(
@@ -63,6 +68,15 @@ def _is_module(node: ast.expr, scope: Scope, module: Module) -> bool:
         return False
     found = [made for made in module.instances.makes(node, scope) if made.kind != "none"]
     return bool(found) and all(made.kind == "module" and not _calls_differently(made) for made in found)
+
+
+def _is_for_one_use(node: ast.expr, call: ast.Call, scope: Scope) -> bool:
+    """Whether a function builds the module, runs it once and returns what it gives: nobody can have hooked it."""
+    if not isinstance(node, ast.Name) or not scope.is_function or not isinstance(scope.parents.get(call), ast.Return):
+        return False
+    uses = [part for part in ast.walk(scope.node) if isinstance(part, ast.Name) and part.id == node.id]
+    built = [part for part in uses if isinstance(part.ctx, ast.Store)]
+    return len(uses) == 2 and len(built) == 1 and isinstance(scope.parents.get(built[0]), ast.Assign)
 
 
 def _calls_differently(made: Made) -> bool:
