@@ -6,7 +6,7 @@ import ast
 
 from torchlint.check import Call, Check, Module, Report, Scope, Severity, Symbol, Value, is_super_call, on
 
-from .common import FILE, PARAMETER, argument, constant_of, is_constant, origins
+from .common import FILE, PARAMETER, argument, bindings, constant_of, is_constant, origins
 
 
 class StrictFalseUnchecked(Check):
@@ -31,7 +31,8 @@ class StrictFalseUnchecked(Check):
     ## Known limits
 
     A report that is bound to a name which is read anywhere, returned, or passed on counts as checked, and so does a
-    function that compares the keys itself (it has variables for missing or unexpected keys). A state dict that comes
+    function that compares the keys itself (it has variables for missing or unexpected keys), fills in the model's own
+    state dict, or says in a comment right above why loading isn't strict. A state dict that comes
     straight from another module, or is written out key by key, was read from no file and is left alone. A class whose
     own load_state_dict returns nothing reports in its own way.
     """
@@ -53,7 +54,9 @@ class StrictFalseUnchecked(Check):
                 continue
             if _reports_itself(module, call.func.value, scope) or not _dropped(scope, call):
                 continue
-            if origins(module, scope, call, "state_dict") & {FILE, PARAMETER} and not _compares_keys(scope):
+            if origins(module, scope, call, "state_dict") & {FILE, PARAMETER} and not _is_on_purpose(
+                module, scope, call
+            ):
                 _tell(call.func, report)
 
     @on(Call)
@@ -66,7 +69,7 @@ class StrictFalseUnchecked(Check):
         strict = argument(node, 1, "strict")
         if strict is None or not is_constant(constant_of(module, strict, scope), False) or not _is_loaded(call):
             return
-        if isinstance(node.func, ast.Attribute) and _dropped(scope, node) and not _compares_keys(scope):
+        if isinstance(node.func, ast.Attribute) and _dropped(scope, node) and not _is_on_purpose(module, scope, node):
             _tell(node.func, report)
 
 
@@ -125,6 +128,37 @@ def _dropped(scope: Scope, call: ast.Call) -> bool:
     )
 
 
-def _compares_keys(scope: Scope) -> bool:
-    """Whether the function finds out by itself which keys don't match."""
-    return any("missing" in name or "unexpected" in name for name in scope.stores)
+def _is_on_purpose(module: Module, scope: Scope, call: ast.Call) -> bool:
+    """Whether the function finds out which keys don't match, has made them match, or says why they needn't."""
+    if any("missing" in name or "unexpected" in name for name in scope.stores):
+        return True
+    return _has_the_models_keys(scope, call) or _says_why(module, call)
+
+
+def _has_the_models_keys(scope: Scope, call: ast.Call) -> bool:
+    """Whether what is loaded is the model's own state dict, filled: ``fill(loaded, model.state_dict())``."""
+    given = argument(call, 0, "state_dict")
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if not isinstance(given, ast.Name) or receiver is None:
+        return False
+    model = scope.self_name if is_super_call(receiver) else ast.unparse(receiver)
+    values = bindings(scope, given.id)
+    return bool(values) and all(value is not None and _asks_for_state(value, model) for value in values)
+
+
+def _asks_for_state(value: ast.expr, model: str | None) -> bool:
+    own = [value, *(value.args if isinstance(value, ast.Call) else ())]
+    return any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr == "state_dict"
+        and ast.unparse(part.func.value) == model
+        for part in own
+    )
+
+
+def _says_why(module: Module, call: ast.Call) -> bool:
+    """Whether a comment right above, or behind the call, speaks of it."""
+    rows = module.source.lines[max(call.lineno - 4, 0) : call.end_lineno]
+    comments = [row.partition("#")[2] for row in rows]
+    return any("strict" in comment for comment in comments)
