@@ -15,7 +15,9 @@ from torchlint.check import (
     Event,
     External,
     Function,
+    FunctionInfo,
     Loader,
+    Module,
     Object,
     Optimizer,
     Partial,
@@ -91,6 +93,9 @@ _DRAWS = {
 """Functions of numpy.random that give Python's own number when they get fewer arguments than this."""
 _ENUMS = ("enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag")
 
+_NAMING = "safe_globals"
+"""Part of the names of what tells torch.load of further types."""
+
 Described = tuple[str, str]
 """What is held, and what to save instead (``{}`` stands for it)."""
 
@@ -115,7 +120,8 @@ class CheckpointHoldsObjects(Check):
     ## Known limits
 
     Plain values, OrderedDict, Counter, set, torch.Size, dtypes and devices are fine and left alone, as is a file that
-    names its types with `torch.serialization.safe_globals` or add_safe_globals. What isn't known is left alone.
+    names its types with `torch.serialization.safe_globals` or add_safe_globals, or loads with a function of the
+    project that does. What isn't known is left alone.
     """
 
     code = "TL702"
@@ -127,7 +133,7 @@ class CheckpointHoldsObjects(Check):
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:
         """Look at what the dicts hold that are saved."""
-        if "safe_globals" in report.module.source.text:
+        if _names_types(report.module):
             return
         makers: dict[ast.AST, str] = {}
         saves: list[Call] = []
@@ -148,6 +154,16 @@ class CheckpointHoldsObjects(Check):
             ]
             if found:
                 _tell(call, found, report)
+
+
+def _names_types(module: Module) -> bool:
+    """Whether the file, or the project's own ``load`` that it calls, names the types that a file may hold."""
+    if _NAMING in module.source.text:
+        return True
+    if "load" not in module.source.text:
+        return False
+    own = (module.definition(call.func, scope) for call, scope in module.scope.all_calls("load"))
+    return any(isinstance(load, FunctionInfo) and _NAMING in load.module.source.text for load in own)
 
 
 def _tell(call: Call, found: list[tuple[str, Described]], report: Report) -> None:
