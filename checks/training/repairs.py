@@ -282,6 +282,29 @@ def under_no_grad(module: Module, statement: ast.stmt | None) -> Fix | None:
 # ---------------------------------------------------------------------------------------------------- numerics
 
 
+def logarithm_of_one_plus(module: Module, call: ast.Call, rest: ast.expr) -> Fix | None:
+    """``torch.log(1 + x)`` -> ``torch.log1p(x)``."""
+    source = module.source
+    if not isinstance(call.func, ast.Attribute) or not belongs(source, call):
+        return None
+    return safe(
+        "Write log1p",
+        rename_attribute(source, call.func, "log1p"),
+        replace(source, call.args[0], source.segment(rest)),
+    )
+
+
+def exponential_minus_one(module: Module, difference: ast.BinOp, call: ast.Call) -> Fix | None:
+    """``torch.exp(x) - 1`` -> ``torch.expm1(x)``."""
+    source = module.source
+    if not isinstance(call.func, ast.Attribute) or not belongs(source, call):
+        return None
+    torch, inside = source.segment(call.func.value), source.segment(call.args[0])
+    if len(call.args) > 1 or call.keywords or "\n" in inside or "#" in source.segment(difference):
+        return None
+    return safe("Write expm1", replace(source, difference, f"{torch}.expm1({inside})"))
+
+
 def logarithm_in_one(module: Module, call: ast.Call, inner: ast.expr) -> Fix | None:
     """``torch.log(F.softmax(x, 1))`` -> ``F.log_softmax(x, 1)``."""
     source = module.source

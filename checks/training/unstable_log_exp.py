@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, on, spelled
 
-from .repairs import logarithm_in_one, with_eps
+from .repairs import exponential_minus_one, logarithm_in_one, logarithm_of_one_plus, with_eps
 
 SQUASHED = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
 LOSS_WORDS = ("loss", "distance", "criterion", "penalty", "contrastive", "triplet")
@@ -34,8 +34,8 @@ class UnstableLogExp(Check):
     ## Known limits
 
     Roots are reported in losses only (by the name of the function or class), `log(1 + x)` and `exp(x) - 1` there
-    and in files that train. A value that a clamp or an eps keeps away
-    from 0 is fine.
+    and in files that train, unless what is lost is added to something larger anyway. A value that a clamp or an eps
+    keeps away from 0 is fine.
     """
 
     code = "TL416"
@@ -78,16 +78,38 @@ class UnstableLogExp(Check):
         if qualname == "torch.log" and len(call.args) == 1 and not call.keywords:
             rest = _added_to_one(call.args[0])
             if rest is not None and not isinstance(rest, ast.Constant) and not _was_integer(rest):
-                report(call, f"`{spelled(call)}` is 0 where `{spelled(rest)}` is small; write `torch.log1p(...)`")
-        elif qualname == "torch.exp":
+                report(
+                    call,
+                    f"`{spelled(call)}` is 0 where `{spelled(rest)}` is small; write `torch.log1p(...)`",
+                    fix=logarithm_of_one_plus(module, call, rest),
+                )
+        elif qualname == "torch.exp" and call.args:
             whole = scope.parents.get(call)
             if (
                 isinstance(whole, ast.BinOp)
                 and isinstance(whole.op, ast.Sub)
                 and whole.left is call
                 and _is_number(whole.right, 1)
+                and not _is_added(scope, whole, call)
             ):
-                report(whole, f"`{spelled(whole)}` is 0 where its argument is small; write `torch.expm1(...)`")
+                report(
+                    whole,
+                    f"`{spelled(whole)}` is 0 where its argument is small; write `torch.expm1(...)`",
+                    fix=exponential_minus_one(module, whole, call),
+                )
+
+
+def _is_added(scope: Scope, difference: ast.expr, exponential: ast.Call) -> bool:
+    """Whether the difference, scaled perhaps, is added to something else, beside which a small one is nothing."""
+    node: ast.expr = difference
+    up = scope.parents.get(node)
+    while isinstance(up, ast.UnaryOp) or (isinstance(up, ast.BinOp) and isinstance(up.op, ast.Mult)):
+        node, up = up, scope.parents.get(up)
+    if not (isinstance(up, ast.BinOp) and isinstance(up.op, ast.Add)):
+        return False
+    other = up.right if up.left is node else up.left
+    exponents = {part.id for part in ast.walk(exponential.args[0]) if isinstance(part, ast.Name)}
+    return not any(isinstance(part, ast.Name) and part.id in exponents for part in ast.walk(other))
 
 
 def _was_integer(node: ast.expr) -> bool:
