@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import itertools
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from torchlint.finding import Edit
 from torchlint.source.file import SourceFile
@@ -29,25 +31,76 @@ class _Binding:
     target: str
 
 
+class _Imports:
+    """What a module's own imports and assignments bind, read once for all the findings of a file."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self.statements = [node for node in _flat(body) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        self.rows = [node.lineno for node in self.statements]
+        self.dumps = [ast.dump(node) for node in self.statements]
+        self.head = [node for node in _head_imports(body) if not _is_future(node)]
+        self.head_rows = [node.lineno for node in self.head]
+        self.stored = frozenset(_module_names(body))
+        self.bound = frozenset(binding.name for _, binding in _imported(self.statements))
+        self.added: dict[tuple[str, int, int], tuple[Edit, ...] | None] = {}
+        self._by_target: dict[str, list[tuple[int, _Binding]]] = {}
+        for row, binding in _imported(self.statements):
+            if binding.name not in self.stored:
+                self._by_target.setdefault(binding.target, []).append((row, binding))
+        self._own_names: dict[ast.stmt, frozenset[str]] = {}
+        self._own_imports: dict[ast.stmt, list[tuple[int, _Binding]]] = {}
+
+    def leading_to(self, qualified: str, row: int) -> Iterator[_Binding]:
+        """The module's imports above a row through which a name can be reached."""
+        parts = qualified.split(".")
+        for length in range(1, len(parts) + 1):
+            for at, binding in self._by_target.get(".".join(parts[:length]), ()):
+                if at < row:
+                    yield binding
+
+    def of_function(self, function: ast.stmt) -> list[tuple[int, _Binding]]:
+        """What the imports within a function bind, with their rows."""
+        found = self._own_imports.get(function)
+        if found is None:
+            found = self._own_imports[function] = list(_imported(_flat(_body(function))))
+        return found
+
+    def names_of(self, function: ast.stmt) -> frozenset[str]:
+        """The names that are a function's own."""
+        names = self._own_names.get(function)
+        if names is None:
+            own = (binding.name for _, binding in self.of_function(function))
+            names = self._own_names[function] = frozenset((*_stored_names(function), *own))
+        return names
+
+
+_read: WeakKeyDictionary[ast.Module, _Imports] = WeakKeyDictionary()
+
+
+def _imports_of(source: SourceFile) -> _Imports:
+    imports = _read.get(source.tree)
+    if imports is None:
+        imports = _read[source.tree] = _Imports(source.tree.body)
+    return imports
+
+
 def name_for(source: SourceFile, qualified: str, at: ast.AST) -> Name | None:
     """The spelling of ``torch.nn.ModuleList`` that works at a node: ``nn.ModuleList`` under ``from torch import nn``.
 
     None when the name can be neither reached nor imported without getting in the way of another name.
     """
     row: int = getattr(at, "lineno", 1)
+    imports = _imports_of(source)
     functions = [place.statement for place in path_to(source, at) if isinstance(place.statement, Function)]
     functions = [function for function in functions if function is not at]
-    own_imports = [binding for function in functions for binding in _imported(_body(function), sys.maxsize)]
-    hidden = {name for function in functions for name in _stored_names(function)} | {b.name for b in own_imports}
-    local = [binding for function in functions for binding in _imported(_body(function), row)]
-    stored = set(_module_names(source.tree.body))
-    module = [b for b in _imported(source.tree.body, row) if b.name not in hidden and b.name not in stored]
+    hidden = [imports.names_of(function) for function in functions]
+    local = [binding for function in functions for at_row, binding in imports.of_function(function) if at_row < row]
+    module = [b for b in imports.leading_to(qualified, row) if not any(b.name in names for names in hidden)]
     spellings = [spelling for binding in (*local, *module) if (spelling := _through(binding, qualified))]
     if spellings:
         return Name(min(spellings, key=lambda spelling: (spelling.count("."), len(spelling))), ())
-    taken = hidden | stored | {binding.name for binding in _imported(source.tree.body, sys.maxsize)}
     for statement, bound, target in _ways_to_import(qualified):
-        if bound not in taken:
+        if not any(bound in names for names in (imports.stored, imports.bound, *hidden)):
             edits = add_import(source, statement, before=at)
             spelling = _through(_Binding(bound, target), qualified)
             return None if edits is None or spelling is None else Name(spelling, edits)
@@ -59,11 +112,20 @@ def add_import(source: SourceFile, statement: str, before: ast.AST | None = None
 
     Nothing is to be done when the very import is there. ``before`` is the node that needs it.
     """
-    new = ast.parse(statement).body[0]
     row: int = getattr(before, "lineno", sys.maxsize)
-    body = source.tree.body
-    head = [node for node in _head_imports(body) if node.lineno < row and not _is_future(node)]
-    if any(ast.dump(node) == ast.dump(new) for node in _flat(body) if node.lineno < row):
+    imports = _imports_of(source)
+    above = bisect_left(imports.rows, row)
+    head_above = bisect_left(imports.head_rows, row)
+    key = (statement, above, head_above)
+    if key not in imports.added:
+        imports.added[key] = _addition(source, statement, imports.dumps[:above], imports.head[:head_above])
+    return imports.added[key]
+
+
+def _addition(source: SourceFile, statement: str, there: list[str], head: list[ast.stmt]) -> tuple[Edit, ...] | None:
+    """The edits that import something, given the imports that are there and those that stand above all else."""
+    new = ast.parse(statement).body[0]
+    if ast.dump(new) in there:
         return ()
     kin = [node for node in head if _section(node) == _section(new)]
     family = [node for node in kin if _package(node) == _package(new)]
@@ -122,17 +184,17 @@ def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _flat(statement.body)
 
 
-def _imported(body: Iterable[ast.stmt], row: int) -> Iterator[_Binding]:
-    """What imports above a row bind."""
-    for statement in _flat(body):
-        if isinstance(statement, ast.Import) and statement.lineno < row:
+def _imported(statements: Iterable[ast.stmt]) -> Iterator[tuple[int, _Binding]]:
+    """What imports bind, with their rows."""
+    for statement in statements:
+        if isinstance(statement, ast.Import):
             for alias in statement.names:
                 root = alias.name.split(".")[0]
-                yield _Binding(alias.asname, alias.name) if alias.asname else _Binding(root, root)
-        elif isinstance(statement, ast.ImportFrom) and statement.lineno < row and not statement.level:
+                yield statement.lineno, _Binding(alias.asname, alias.name) if alias.asname else _Binding(root, root)
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
             for alias in statement.names:
                 if alias.name != "*":
-                    yield _Binding(alias.asname or alias.name, f"{statement.module}.{alias.name}")
+                    yield statement.lineno, _Binding(alias.asname or alias.name, f"{statement.module}.{alias.name}")
 
 
 def _module_names(body: Iterable[ast.stmt]) -> Iterator[str]:
