@@ -12,8 +12,9 @@ import enum
 import io
 import tokenize
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from torchlint.finding import Position
 from torchlint.source.file import SourceFile
@@ -169,12 +170,26 @@ def suite_indent(source: SourceFile, place: Place) -> str:
 
 def indent_unit(source: SourceFile, near: ast.AST) -> str:
     """What one level of indentation is in this file: the nearest example around a node, else the file's first."""
-    around = [(place.owner, place.suite) for place in reversed(path_to(source, near))]
-    for owner, suite in (*around, *_all_suites(source.tree)):
-        outer, inner = _owner_indent(source, owner), _standing_indent(source, suite)
-        if outer is not None and inner is not None and inner != outer and inner.startswith(outer):
-            return inner[len(outer) :]
-    return DEFAULT_UNIT
+    around = ((place.owner, place.suite) for place in reversed(path_to(source, near)))
+    found = _first_unit(source, around)
+    if found is not None:
+        return found
+    if source.tree not in _units:
+        _units[source.tree] = _first_unit(source, _all_suites(source.tree)) or DEFAULT_UNIT
+    return _units[source.tree]
+
+
+_units: WeakKeyDictionary[ast.Module, str] = WeakKeyDictionary()
+
+
+def _first_unit(source: SourceFile, held: Iterable[tuple[ast.AST, list[ast.stmt]]]) -> str | None:
+    for owner, suite in held:
+        outer = _owner_indent(source, owner)
+        if outer is not None:
+            inner = _standing_indent(source, suite)
+            if inner is not None and inner != outer and inner.startswith(outer):
+                return inner[len(outer) :]
+    return None
 
 
 def _all_suites(node: ast.AST) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
