@@ -14,7 +14,7 @@ SOURCES = sorted([*ROOT.glob("torchlint/**/*.py"), *ROOT.glob("tests/**/*.py"), 
 
 ODD = {
     "a string that looks like code": 'T = """\nclass No:\n    pass\n"""\n\nclass Yes:\n    """\ndef no(): pass\n"""\n',
-    "a decorator over lines": '@page(\n    """\nNo code\n"""\n)\n@other\nclass Net(\n    Base\n):\n    x = 1\n\ny = 2\n',
+    "a decorator over lines": '@page(\n    """\nText\n"""\n)\n@other\nclass Net(\n    Base\n):\n    x = 1\ny = 2\n',
     "brackets at the margin": "def f() -> Union[\nint, str\n]:\n    return 1\n\n\nx = [\nf(),\n]\n",
     "one quote too many": "def f():\n    return \"'''\"\n\n\nX = 1\n\n\ndef g():\n    pass\n",
     "defined twice": "def f():\n    return 1\n\nasync def f():\n    return 2\n\nif 1:\n    def f():\n        pass\n",

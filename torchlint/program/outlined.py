@@ -76,8 +76,8 @@ class OutlinedModule(Module):
         return self._unread[name]
 
     def says(self, name: str, word: str) -> bool:
-        """Whether the text of a definition holds a word."""
-        return self._outline.says(self._outline.definitions[name][-1], word)
+        """Whether an identifier occurs in the text of a definition."""
+        return word in self._outline.words(self._outline.definitions[name][-1])
 
     def _define(self, name: str, statements: list[ast.stmt]) -> Binding | None:
         table: dict[str, Binding] = {}

@@ -15,6 +15,7 @@ import warnings
 _TRIPLE = ('"""', "'''")
 _STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
 _DEFINITION = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+(\w+)")
+_WORD = re.compile(r"[^\W\d]\w*")
 _CLASS = re.compile(r"class[ \t]+\w+[ \t]*(?:\([^()#'\"]*\)[ \t]*)?:")
 """A class statement up to its colon, where the bases are plain."""
 
@@ -22,7 +23,7 @@ _CLASS = re.compile(r"class[ \t]+\w+[ \t]*(?:\([^()#'\"]*\)[ \t]*)?:")
 class Definition:
     """A top-level function or class: its text from ``start``, where decorators begin, over ``head`` to ``end``."""
 
-    __slots__ = ("end", "head", "name", "row", "start", "statements")
+    __slots__ = ("end", "head", "name", "row", "start", "statements", "words")
 
     def __init__(self, name: str, start: int, head: int, end: int, row: int) -> None:
         self.name = name
@@ -31,6 +32,7 @@ class Definition:
         self.end = end
         self.row = row
         self.statements: list[ast.stmt] | None = None
+        self.words: frozenset[str] | None = None
 
 
 class Outline:
@@ -73,9 +75,12 @@ class Outline:
             definition.statements = _parse("\n" * definition.row + text, self._filename).body
         return definition.statements
 
-    def says(self, definition: Definition, word: str) -> bool:
-        """Whether a definition's text (the whole file's where that could not be split) holds a word."""
-        return self._text.find(word, definition.start, definition.end or len(self._text)) >= 0
+    def words(self, definition: Definition) -> frozenset[str]:
+        """All identifiers and keywords in a definition's text (the whole file's where that could not be split)."""
+        if definition.words is None:
+            end = definition.end or len(self._text)
+            definition.words = frozenset(_WORD.findall(self._text, definition.start, end))
+        return definition.words
 
     def bases(self, definition: Definition) -> list[ast.expr] | None:
         """The bases that a class names, without parsing its body where they are plain; None for a function."""
