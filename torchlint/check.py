@@ -312,17 +312,17 @@ class Runner:
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
         """All findings of the checks on one file, in no particular order."""
-        file = _FileRun(module, failed)
-        file.tell(self._handlers.get(Module, ()), module)
-        if self._class_kinds:
-            for cls in module.classes:
-                for test, kind in self._class_kinds:
+        file = _FileRun(module, failed, self._handlers)
+        file.tell(Module, module)
+        for test, kind in self._class_kinds:
+            if file.handlers(kind):
+                for cls in module.classes:
                     if test(cls):
-                        file.tell(self._handlers[kind], cls)
-        if FunctionInfo in self._handlers:
+                        file.tell(kind, cls)
+        if file.handlers(FunctionInfo):
             for function in module.functions:
-                file.tell(self._handlers[FunctionInfo], function)
-        if any(file.wants(self._handlers[kind]) for kind in self._event_kinds):
+                file.tell(FunctionInfo, function)
+        if any(file.handlers(kind) for kind in self._event_kinds):
             self._follow(module, file)
         return file.findings
 
@@ -333,48 +333,69 @@ class Runner:
         traces = trace_module(module)
         if not traces:
             return
-        handlers = {kind: self._handlers[kind] for kind in self._event_kinds if file.wants(self._handlers[kind])}
-        for trace in traces:
-            events: Iterator[Event] = trace.root.events(again=True) if handlers else iter(())
-            for event in events:
-                found = handlers.get(type(event))
-                if found is not None and event.frame.module is module:
-                    file.tell(found, event)
-        if Trace in handlers:
+        kinds = {kind for kind in self._event_kinds if file.handlers(kind)}
+        if kinds - {Trace}:
             for trace in traces:
-                file.tell(handlers[Trace], trace)
+                events: Iterator[Event] = trace.root.events(again=True)
+                for event in events:
+                    if type(event) in kinds and event.frame.module is module:
+                        file.tell(type(event), event)
+        if Trace in kinds:
+            for trace in traces:
+                file.tell(Trace, trace)
         for trace in traces:
             trace.release()
+
+
+_Handler = Callable[[Any, Report], None]
 
 
 class _FileRun:
     """One file's findings as they come, and which checks have a say in it."""
 
-    def __init__(self, module: Module, failed: Callable[[Check, Exception], None]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        failed: Callable[[Check, Exception], None],
+        handlers: dict[type, list[tuple[Check, _Handler]]],
+    ) -> None:
         self.findings: list[Finding] = []
         self._module = module
         self._failed = failed
+        self._all = handlers
+        self._wanted: dict[type, list[tuple[Check, _Handler, Report]]] = {}
         self._reports: dict[Check, Report | None] = {}
         self._found: dict[str, bool] = {}
 
-    def tell(self, handlers: Iterable[tuple[Check, Callable[[Any, Report], None]]], subject: object) -> None:
-        """Show a thing to the methods that want to see it."""
-        for check, method in handlers:
-            try:
-                report = self._reports[check]
-            except KeyError:
-                wanted = not check.mentions or any(map(self._holds, check.mentions))
-                report = self._reports[check] = Report(check, self._module, self.findings) if wanted else None
-            if report is not None:
-                try:
-                    method(subject, report)
-                except Exception as error:
-                    self._reports[check] = None
-                    self._failed(check, error)
+    def handlers(self, kind: type) -> list[tuple[Check, _Handler, Report]]:
+        """The methods that want to see things of a kind in this file."""
+        wanted = self._wanted.get(kind)
+        if wanted is None:
+            wanted = self._wanted[kind] = []
+            for check, method in self._all.get(kind, ()):
+                report = self._report(check)
+                if report is not None:
+                    wanted.append((check, method, report))
+        return wanted
 
-    def wants(self, handlers: Iterable[tuple[Check, Callable[[Any, Report], None]]]) -> bool:
-        """Whether a check among these has a say in this file."""
-        return any(not check.mentions or any(map(self._holds, check.mentions)) for check, _ in handlers)
+    def tell(self, kind: type, subject: object) -> None:
+        """Show a thing to the methods that want to see it."""
+        failed = []
+        for check, method, report in self.handlers(kind):
+            try:
+                method(subject, report)
+            except Exception as error:
+                failed.append(check)
+                self._failed(check, error)
+        for check in failed:
+            self._reports[check] = None
+            self._wanted.clear()
+
+    def _report(self, check: Check) -> Report | None:
+        if check not in self._reports:
+            wanted = not check.mentions or any(map(self._holds, check.mentions))
+            self._reports[check] = Report(check, self._module, self.findings) if wanted else None
+        return self._reports[check]
 
     def _holds(self, word: str) -> bool:
         """Whether the file's text holds a word; looked for once, however many checks ask."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 ScopeNode = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -39,6 +40,9 @@ _SKIPPED = frozenset(
     for cls in (base, *base.__subclasses__())
 ) | {ast.Constant, bool, int, str, type(None)}
 """Types of what stands in a field and holds nothing to record."""
+
+_PLAIN = frozenset((ast.Constant, ast.Name))
+"""Types of what stands in an expression that is read and holds nothing to record."""
 
 _LEAVES = frozenset((ast.Constant, ast.Name, ast.alias, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal))
 """Nodes without nodes below them."""
@@ -232,53 +236,108 @@ def extend(root: Scope, statements: list[ast.stmt]) -> list[Scope]:
 def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast.AST]]]) -> None:
     calls, nodes, stores = scope.calls, scope.nodes, scope.stores
     self_name, owner = scope.self_name, scope.owner
+    reads = owner.self_reads if owner is not None else None
     in_class = type(scope.node) is ast.ClassDef
     below: list[tuple[Scope, list[ast.AST]]] = []
-    stack = body[::-1]
+    stack: list[Any] = body[::-1]
     pop, push = stack.pop, stack.append
     while stack:
         node = pop()
         kind = type(node)
-        if kind is ast.Name:
-            if type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]
-                stores.add(node.id)  # type: ignore[attr-defined]
-        elif kind is ast.Call:
-            func = node.func  # type: ignore[attr-defined]
-            if type(func) is ast.Attribute:
+        if kind is ast.Expr:  # whatever is most frequent comes first
+            node = node.value
+            kind = type(node)
+        if kind is ast.Call:
+            for keyword in node.keywords[::-1]:
+                value = keyword.value
+                if type(value) not in _PLAIN:
+                    push(value)
+            for value in node.args[::-1]:
+                if type(value) not in _PLAIN:
+                    push(value)
+            func = node.func
+            kind = type(func)
+            if kind is ast.Attribute:
                 name = func.attr
-            elif type(func) is ast.Name:
+                value = func.value
+                if type(value) is not ast.Name:
+                    push(value)
+                elif reads is not None and value.id == self_name:
+                    known_uses = reads.get(name)
+                    if known_uses is None:
+                        reads[name] = [(func, scope)]
+                    else:
+                        known_uses.append((func, scope))
+            elif kind is ast.Name:
                 name = func.id
             else:
                 name = ""
+                push(func)
             known = calls.get(name)
             if known is None:
-                calls[name] = [node]  # type: ignore[list-item]
+                calls[name] = [node]
             else:
-                known.append(node)  # type: ignore[arg-type]
-            for keyword in reversed(node.keywords):  # type: ignore[attr-defined]
-                value = keyword.value
-                if type(value) not in _SKIPPED:
-                    push(value)
-            for argument in reversed(node.args):  # type: ignore[attr-defined]
-                if type(argument) not in _SKIPPED and type(argument) is not ast.Name:
-                    push(argument)
-            if type(func) is not ast.Name:
-                push(func)
+                known.append(node)
         elif kind is ast.Attribute:
-            value = node.value  # type: ignore[attr-defined]
-            if type(value) is ast.Name:
-                if value.id == self_name and owner is not None:
-                    uses = owner.self_reads if type(node.ctx) is ast.Load else owner.self_writes  # type: ignore[attr-defined]
-                    uses.setdefault(node.attr, []).append((node, scope))  # type: ignore[attr-defined, arg-type]
-            else:
+            value = node.value
+            if type(value) is not ast.Name:
                 push(value)
+            elif reads is not None and value.id == self_name:
+                uses = reads if type(node.ctx) is ast.Load else owner.self_writes  # type: ignore[union-attr]
+                uses.setdefault(node.attr, []).append((node, scope))
+        elif kind is ast.Assign:
+            kept = nodes.get(ast.Assign)
+            if kept is None:
+                nodes[ast.Assign] = [node]
+            else:
+                kept.append(node)
+            value = node.value
+            if type(value) not in _PLAIN:
+                push(value)
+            for target in node.targets[::-1]:
+                if type(target) is ast.Name:
+                    stores.add(target.id)
+                else:
+                    push(target)
+        elif kind is ast.BinOp:
+            value = node.right
+            if type(value) not in _PLAIN:
+                push(value)
+            value = node.left
+            if type(value) not in _PLAIN:
+                push(value)
+        elif kind is ast.Subscript:
+            value = node.slice
+            if type(value) not in _PLAIN:
+                push(value)
+            value = node.value
+            if type(value) is not ast.Name:
+                push(value)
+        elif kind is ast.Compare:
+            for value in node.comparators[::-1]:
+                if type(value) not in _PLAIN:
+                    push(value)
+            value = node.left
+            if type(value) not in _PLAIN:
+                push(value)
+        elif kind is ast.If:
+            stack += node.orelse[::-1]
+            stack += node.body[::-1]
+            value = node.test
+            if type(value) not in _PLAIN:
+                push(value)
+        elif kind is ast.Name:
+            if type(node.ctx) is not ast.Load:
+                stores.add(node.id)
+        elif kind is ast.Constant:
+            pass
         elif kind in _FUNCTIONS or kind is ast.Lambda:
-            child = Scope(node, scope, getattr(node, "name", "<lambda>"))  # type: ignore[arg-type]
+            child = Scope(node, scope, getattr(node, "name", "<lambda>"))
             scope.children.append(child)
             if kind is not ast.Lambda:
-                stores.add(node.name)  # type: ignore[attr-defined]
-                stack.extend(reversed(node.decorator_list))  # type: ignore[attr-defined]
-            arguments = node.args  # type: ignore[attr-defined]
+                stores.add(node.name)
+                stack.extend(reversed(node.decorator_list))
+            arguments = node.args
             stack.extend(d for d in (*arguments.defaults, *arguments.kw_defaults) if d is not None)
             names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
             for star in (arguments.vararg, arguments.kwarg):
@@ -286,19 +345,19 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
                     names.add(star.arg)
             child.stores |= names
             if in_class and kind is not ast.Lambda:
-                child.self_name = _first_argument(node)  # type: ignore[arg-type]
+                child.self_name = _first_argument(node)
                 child.owner = scope
             elif self_name is not None and self_name not in names:
                 child.self_name, child.owner = self_name, owner
-            below.append((child, [node.body] if kind is ast.Lambda else list(node.body)))  # type: ignore[attr-defined]
+            below.append((child, [node.body] if kind is ast.Lambda else list(node.body)))
         elif kind is ast.ClassDef:
-            stores.add(node.name)  # type: ignore[attr-defined]
-            child = Scope(node, scope, node.name)  # type: ignore[arg-type, attr-defined]
+            stores.add(node.name)
+            child = Scope(node, scope, node.name)
             scope.children.append(child)
-            stack.extend(node.decorator_list)  # type: ignore[attr-defined]
-            stack.extend(node.bases)  # type: ignore[attr-defined]
-            stack.extend(k.value for k in node.keywords)  # type: ignore[attr-defined]
-            below.append((child, list(node.body)))  # type: ignore[attr-defined]
+            stack.extend(node.decorator_list)
+            stack.extend(node.bases)
+            stack.extend(k.value for k in node.keywords)
+            below.append((child, list(node.body)))
         else:
             if kind in _RECORDED:
                 kept = nodes.get(kind)
@@ -307,17 +366,17 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
                 else:
                     kept.append(node)
                 if kind is ast.Import or kind is ast.ImportFrom:
-                    for alias in node.names:  # type: ignore[attr-defined]
+                    for alias in node.names:
                         stores.add(alias.asname or alias.name.partition(".")[0])
                     continue
             elif kind is ast.Global or kind is ast.Nonlocal:
-                scope.globals.update(node.names)  # type: ignore[attr-defined]
+                scope.globals.update(node.names)
                 continue
             elif kind is ast.ExceptHandler or kind is ast.MatchAs or kind is ast.MatchStar:
-                if node.name:  # type: ignore[attr-defined]
-                    stores.add(node.name)  # type: ignore[attr-defined]
-            elif kind is ast.MatchMapping and node.rest:  # type: ignore[attr-defined]
-                stores.add(node.rest)  # type: ignore[attr-defined]
+                if node.name:
+                    stores.add(node.name)
+            elif kind is ast.MatchMapping and node.rest:
+                stores.add(node.rest)
             for field in _FIELDS_BACKWARDS[kind]:
                 value = getattr(node, field, None)
                 value_kind = type(value)
@@ -333,6 +392,6 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
                     if type(value.ctx) is not ast.Load:  # type: ignore[union-attr]
                         stores.add(value.id)  # type: ignore[union-attr]
                 elif value_kind not in _SKIPPED:
-                    push(value)  # type: ignore[arg-type]
+                    push(value)
     stores -= scope.globals
     pending.extend(reversed(below))
