@@ -83,8 +83,8 @@ class FunctionInstantiated(Check):
 
     def _made(self, module: Module, use: _Use, report: Report) -> None:
         for made in _makers(use.value):
-            cls = module.definition(made.func, use.scope)
-            if not isinstance(cls, ClassInfo) or not cls.is_autograd_function or cls.method("__call__") is not None:
+            cls = _function_class(made.func, use.scope, module)
+            if cls is None or cls.method("__call__") is not None:
                 continue
             only_called = use.called()
             if only_called is None:
@@ -96,6 +96,17 @@ class FunctionInstantiated(Check):
                 f'function"; use {text}.apply({", ".join(p.arg for p in Form(cls).inputs)}).',
                 fix=_fix(module, made, cls, text) if only_called else None,
             )
+
+
+def _function_class(node: ast.expr, scope: Scope, module: Module) -> ClassInfo | None:
+    """The autograd.Function that a name stands for. What isn't one, nearly always, is asked for once in a run."""
+    found: object = module.lookup(node.id, scope) if isinstance(node, ast.Name) else None
+    if not isinstance(found, ClassInfo):
+        dotted = module.dotted(node, scope)
+        if dotted is None or module.project.derives(dotted, "torch.autograd.Function", module) is not True:
+            return None
+        found = module.definition(node, scope)
+    return found if isinstance(found, ClassInfo) and found.is_autograd_function else None
 
 
 def _fix(module: Module, made: ast.Call, cls: ClassInfo, text: str) -> Fix | None:

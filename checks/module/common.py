@@ -10,6 +10,7 @@ from torchlint.source.file import SourceFile
 
 REACHED_ANOTHER_WAY = frozenset({"__dict__", "__setstate__", "__init__", "__new__", "__class__"})
 """Attributes whose mention in an ``__init__`` may mean that nn.Module's is reached."""
+_FAMILY = 32
 _HEADING = re.compile(r"(?:async\s+)?(?:def|class)\s+\w+")
 
 
@@ -85,6 +86,55 @@ def cooperates(init: FunctionInfo) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr in REACHED_ANOTHER_WAY for node in ast.walk(init.node)
     ) or any(is_super_call(call) for call, _ in init.scope.all_calls("super"))
+
+
+def bases_here(cls: ClassInfo) -> list[ClassInfo]:
+    """The bases of a class that its own file defines and that it derives from by their plain names.
+
+    Telling costs next to nothing, unlike ``cls.bases``, for which other files are read: what these classes answer
+    needn't be asked of others.
+    """
+    found: list[ClassInfo] = []
+    for base in cls.node.bases:
+        bound = cls.module.lookup(base.id, cls.scope.parent) if isinstance(base, ast.Name) else None
+        if isinstance(bound, ClassInfo) and bound is not cls:
+            found.append(bound)
+    return found
+
+
+def family_here(cls: ClassInfo) -> list[ClassInfo]:
+    """A class and those above it that its own file defines, nearest first; of a very large family only the nearest."""
+    found = [cls]
+    for each in found:
+        if len(found) > _FAMILY:
+            break
+        found += [base for base in bases_here(each) if base not in found]
+    return found
+
+
+def methods_reached(cls: ClassInfo, name: str) -> list[FunctionInfo]:
+    """The methods of a class's family in its file that a method may call, itself included, by the names it calls.
+
+    More than ``cls.self_calls`` tells of this file, and much cheaper: a first look at what can't be there.
+    """
+    here = family_here(cls)
+    names = [name]
+    found: list[FunctionInfo] = []
+    for each in names:
+        methods = [owner.methods[each] for owner in here if each in owner.methods]
+        found += methods
+        for method in methods:
+            for scope in method.scope.walk():
+                names += [n for n in scope.calls if n not in names and any(n in owner.methods for owner in here)]
+    return found
+
+
+def is_base_here(cls: ClassInfo) -> bool:
+    """Whether a class of the same file derives from this one."""
+    memo = cls.module.memo
+    if "bases" not in memo:
+        memo["bases"] = {base.node for each in cls.module.classes for base in bases_here(each)}
+    return cls.node in memo["bases"]
 
 
 def is_template(module: Module) -> bool:

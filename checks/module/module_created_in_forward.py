@@ -5,7 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchlint.check import Check, ClassInfo, FunctionInfo, Made, Module, ModuleClass, Report, Scope, Severity, on
+from torchlint.check import (
+    Check,
+    ClassInfo,
+    FunctionInfo,
+    Imported,
+    Made,
+    Module,
+    ModuleClass,
+    Report,
+    Scope,
+    Severity,
+    on,
+)
+
+from .common import methods_reached
 
 
 class ModuleCreatedInForward(Check):
@@ -46,33 +60,33 @@ class ModuleCreatedInForward(Check):
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:
         forward = cls.methods.get("forward")
-        if forward is None:
+        if forward is None or not any(_layers_built_in(method) for method in methods_reached(cls, "forward")):
             return
         for method in cls.self_calls(forward):
             if method.module is not cls.module or method.name in ("__init__", "__setattr__"):
                 continue
-            for scope in method.scope.walk():
-                for call in _layers_built(cls, scope):
-                    _report(cls, method, scope, call, report)
-            for helper in _helpers(cls, method):
-                for scope in helper.scope.walk():
-                    for call in _layers_built(cls, scope):
-                        _report(cls, helper, scope, call, report)
+            for place in (method, *_helpers(method)):
+                for call, scope in _built_in(place):
+                    _report(cls, place, scope, call, report)
 
 
-def _helpers(cls: ClassInfo, method: FunctionInfo) -> Iterator[FunctionInfo]:
-    """The functions of the file that a method calls and that hand back no module: they build what they use."""
+def _layers_built_in(method: FunctionInfo) -> bool:
+    """Whether a method, or a function that it calls, builds a layer."""
+    return method.name not in ("__init__", "__setattr__") and (bool(_built_in(method)) or any(_helpers(method)))
+
+
+def _helpers(method: FunctionInfo) -> Iterator[FunctionInfo]:
+    """The functions of the file that a method calls, that build layers and hand back none: they use what they build."""
     seen: set[ast.AST] = set()
     for scope in method.scope.walk():
         for name, calls in scope.calls.items():
-            if name.lstrip("_")[:1].isupper() or not isinstance(calls[0].func, ast.Name):
+            if _is_capitalised(name) or not isinstance(calls[0].func, ast.Name):
                 continue
-            found = cls.module.definition(calls[0].func, scope)
-            if not isinstance(found, FunctionInfo) or found.module is not cls.module or found.node in seen:
+            found = method.module.lookup(name, scope)
+            if not isinstance(found, FunctionInfo) or found.node in seen:
                 continue
             seen.add(found.node)
-            builds = any(called.lstrip("_")[:1].isupper() for each in found.scope.walk() for called in each.calls)
-            if builds and not any(made.kind != "tensor" and made.kind != "unknown" for made in _returns(found)):
+            if _built_in(found) and not any(made.kind not in ("tensor", "unknown") for made in _returns(found)):
                 yield found
 
 
@@ -80,17 +94,24 @@ def _returns(function: FunctionInfo) -> list[Made]:
     return [leaf for made in function.module.instances.returns(function) for leaf in made.leaves()]
 
 
-def _layers_built(cls: ClassInfo, scope: Scope) -> list[ast.Call]:
-    """The calls in a scope that build a layer with parameters, outermost only."""
-    instances = cls.module.instances
+def _built_in(function: FunctionInfo) -> list[tuple[ast.Call, Scope]]:
+    """The calls in a function that build a layer with parameters, outermost only; worked out once."""
+    memo = function.module.memo
+    key = ("layers built", function.node)
+    if key not in memo:
+        memo[key] = [(call, scope) for scope in function.scope.walk() for call in _layers_built(function.module, scope)]
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _layers_built(module: Module, scope: Scope) -> list[ast.Call]:
     found: list[ast.Call] = []
     for name, calls in scope.calls.items():
         if not name or name in ("deepcopy", "copy", "type", "super"):
             continue
         for call in calls:
-            if not _may_build(call, scope, cls.module):
+            if not _may_build(call, scope, module):
                 continue
-            made = instances.builds(call, scope)
+            made = module.instances.builds(call, scope)
             if made and all(m.kind == "module" and m.fresh and _has_new_weights(m, call, scope) for m in made):
                 found.append(call)
     inner = {id(n) for call in found for n in ast.walk(call) if n is not call}
@@ -104,19 +125,55 @@ def _may_build(call: ast.Call, scope: Scope, module: Module) -> bool:
         root: ast.expr = func
         while isinstance(root, ast.Attribute):
             root = root.value
-        if not isinstance(root, ast.Name) or root.id == scope.self_name:
+        if not isinstance(root, ast.Name) or root.id == scope.self_name or not _is_capitalised(func.attr):
             return False
-        name = func.attr
-    elif isinstance(func, ast.Name):
-        name = func.id
-    else:
+        return module.instances.may_be_module_class(func, scope)
+    if not isinstance(func, ast.Name):
         return False
-    if name.lstrip("_")[:1].isupper():
-        return True
-    found = module.definition(func, scope) if isinstance(func, ast.Name) else None
-    return isinstance(found, FunctionInfo) and any(
-        called.lstrip("_")[:1].isupper() for each in found.scope.walk() for called in each.calls
-    )
+    if _is_capitalised(func.id):
+        return module.instances.may_be_module_class(func, scope)
+    found: object = module.lookup(func.id, scope)
+    if isinstance(found, Imported):
+        found = module.definition(func, scope) if call in _used_as_layers(scope, module) else None
+    return isinstance(found, FunctionInfo) and _calls_module_class(found)
+
+
+def _calls_module_class(function: FunctionInfo) -> bool:
+    memo = function.module.memo
+    key = ("calls module class", function.node)
+    if key not in memo:
+        memo[key] = any(
+            _is_capitalised(name) and function.module.instances.may_be_module_class(call.func, scope)
+            for scope in function.scope.walk()
+            for name, calls in scope.calls.items()
+            for call in calls
+        )
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _is_capitalised(name: str) -> bool:
+    return name.lstrip("_")[:1].isupper()
+
+
+def _used_as_layers(scope: Scope, module: Module) -> set[ast.expr]:
+    """The calls in a scope whose results it calls: what a function of another file makes is only then worth a look."""
+    memo = module.memo
+    key = ("used as layers", scope)
+    if key not in memo:
+        used = [call.func for call in scope.calls.get("", ())]
+        for target, statement in scope.assigned.items():
+            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+            if name in scope.calls and statement.value is not None:
+                used.append(statement.value)
+        memo[key] = {_receiver(made) for made in used}
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _receiver(node: ast.expr) -> ast.expr:
+    """What a chain of methods starts with: ``make(x)`` for ``make(x).to(device)``."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+        node = node.func.value
+    return node
 
 
 def _has_new_weights(made: Made, call: ast.Call, scope: Scope) -> bool:

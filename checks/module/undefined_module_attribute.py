@@ -10,6 +10,7 @@ from torchlint.check import (
     Check,
     ClassInfo,
     FunctionInfo,
+    Module,
     ModuleClass,
     Report,
     Scope,
@@ -18,7 +19,7 @@ from torchlint.check import (
     on,
 )
 
-from .common import is_template
+from .common import family_here, is_base_here, is_template
 
 _DYNAMIC = ("__getattr__", "__getattribute__", "__setattr__", "__slots__", "__setstate__")
 _HARMLESS = frozenset({"super", "__init__", "hasattr", "getattr", "isinstance", "type", "id", "str", "print", "len"})
@@ -72,48 +73,48 @@ class UndefinedModuleAttribute(Check):
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:
         forward = cls.methods.get("forward")
-        if forward is None or not _is_closed(cls) or is_template(cls.module):
+        if forward is None:
             return
-        defined = _defined(cls)
-        if defined is None:
+        missing, branched = _not_defined_here(cls), _set_in_branches(cls, forward)
+        if not (missing or branched) or is_template(cls.module) or not _is_closed(cls):
             return
+        defined = [_defined_by(base) for base in cls.mro if isinstance(base, ClassInfo)]
+        if None in defined:
+            return
+        known = [names for names in (*defined, _set_from_outside(cls.module)) if names is not None]
+        missing = {name for name in missing if not any(name in names for names in known)}
+        if missing:
+            self._check_missing(cls, forward, missing, known, report)
+        for name, read in branched:
+            if _is_set_nowhere_else(cls, name):
+                report(
+                    read,
+                    f"self.{name} is set in one branch of __init__ only, and forward reads it in any case: where the "
+                    f"other branch is taken it will raise \"'{cls.name}' object has no attribute '{name}'\".",
+                )
+
+    def _check_missing(
+        self, cls: ClassInfo, forward: FunctionInfo, missing: set[str], known: list[set[str]], report: Report
+    ) -> None:
         told: set[str] = set()
         for method in cls.self_calls(forward):
             if method.module is not cls.module or method.cls is None:
                 continue
             for name, reads in method.cls.scope.self_reads.items():
-                if name in told or name in defined or _is_everyones(cls, name):
+                if name not in missing or name in told or _is_everyones(cls, name):
                     continue
                 for node, scope in reads:
                     use = AttributeUse(node, scope, method.scope)
                     if _is_within(scope, method) and not _is_guarded(use, cls):
                         told.add(name)
-                        report(node, _message(cls, name, defined))
+                        report(node, _message(cls, name, known))
                         break
-        self._check_branches(cls, forward, report)
-
-    def _check_branches(self, cls: ClassInfo, forward: FunctionInfo, report: Report) -> None:
-        init = cls.methods.get("__init__")
-        if init is None:
-            return
-        for name, reads in cls.scope.self_reads.items():
-            if len(cls.scope.self_writes.get(name, ())) != 1:
-                continue
-            first = next((node for node, scope in reads if scope is forward.scope), None)
-            if first is None or not _is_set_in_branches_of(cls, name, init):
-                continue
-            if _is_unconditional(first, forward) and not _sets_always(init.node.body, name, cls, init):
-                report(
-                    first,
-                    f"self.{name} is set in one branch of __init__ only, and forward reads it in any case: where the "
-                    f"other branch is taken it will raise \"'{cls.name}' object has no attribute '{name}'\".",
-                )
 
 
-def _message(cls: ClassInfo, name: str, defined: set[str]) -> str:
+def _message(cls: ClassInfo, name: str, known: list[set[str]]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, sorted(defined), n=1, cutoff=0.75)
+    near = get_close_matches(name, sorted(set().union(*known)), n=1, cutoff=0.75)
     hint = f"; did you mean self.{near[0]}?" if near else "."
     return f"Nothing defines self.{name} in {cls.name} or its bases: forward will raise AttributeError{hint}"
 
@@ -121,46 +122,54 @@ def _message(cls: ClassInfo, name: str, defined: set[str]) -> str:
 # ---------------------------------------------------------------------------------------------------- definitions
 
 
+def _not_defined_here(cls: ClassInfo) -> set[str]:
+    """The attributes that methods read and that neither nn.Module nor the classes of this file define.
+
+    Most classes read none: only for the others is it worth the price to ask what their bases elsewhere define.
+    """
+    here = family_here(cls)
+    names = {name for each in here for name in each.scope.self_reads}
+    for each in here:
+        names -= each.written_attributes.keys()
+        names -= each.scope.stores
+    return {name for name in names if not _is_every_modules(name)}
+
+
 def _is_closed(cls: ClassInfo) -> bool:
     """Whether every attribute that an instance can have is in sight."""
-    if not cls.resolved or cls.subclasses:
+    if is_base_here(cls) or any(k.arg == "metaclass" for k in cls.node.keywords):
         return False
     for decorator in cls.node.decorator_list:
         name = cls.module.qualname(decorator.func if isinstance(decorator, ast.Call) else decorator, cls.scope.parent)
         if name is None or not name.startswith(("torch.", "dataclasses.", "typing.")):
             return False
-    if any(k.arg == "metaclass" for k in cls.node.keywords):
-        return False
-    return not any(
-        isinstance(base, ClassInfo) and (name in base.methods or name in base.class_attributes)
-        for base in cls.mro
-        for name in _DYNAMIC
-    )
+    return cls.resolved and not cls.subclasses
 
 
-def _defined(cls: ClassInfo) -> set[str] | None:
-    """The names that the class and its bases define; None where some are computed."""
-    names: set[str] = set()
-    for base in cls.mro:
-        if not isinstance(base, ClassInfo):
-            continue
-        names |= base.methods.keys() | base.class_attributes.keys() | base.written_attributes.keys()
-        names |= {child.name for child in base.scope.children}
-        if base.scope.self_reads.get("__dict__") or any(base.scope.all_calls("vars")):
-            return None
-        if base.module.instances.fills(base.scope).get("_modules"):
-            return None
-        handed = _set_by_functions(base)
-        if handed is None:
-            return None
-        names |= handed
-        for method in _NAMED:
-            for call, _ in base.scope.all_calls(method):
-                key = _key(call)
-                if key is None:
-                    return None
-                names.add(key)
-    return names | _set_from_outside(cls)
+def _defined_by(cls: ClassInfo) -> set[str] | None:
+    """The names that a class's own code defines on its instances; None where some are computed."""
+    memo = cls.module.memo
+    key = ("defined", cls.node)
+    if key not in memo:
+        memo[key] = _find_defined(cls)
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _find_defined(cls: ClassInfo) -> set[str] | None:
+    names = {*cls.methods, *cls.class_attributes, *cls.written_attributes, *(c.name for c in cls.scope.children)}
+    own = cls.methods.keys() | cls.class_attributes.keys()
+    if any(name in own for name in _DYNAMIC) or cls.scope.self_reads.get("__dict__"):
+        return None
+    if any(cls.scope.all_calls("vars")) or cls.module.instances.fills(cls.scope).get("_modules"):
+        return None
+    for method in _NAMED:
+        for call, _ in cls.scope.all_calls(method):
+            key = _key(call)
+            if key is None:
+                return None
+            names.add(key)
+    handed = _set_by_functions(cls)
+    return None if handed is None else names | handed
 
 
 def _set_by_functions(cls: ClassInfo) -> set[str] | None:
@@ -208,12 +217,12 @@ def _key(call: ast.Call) -> str | None:
     return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
 
 
-def _set_from_outside(cls: ClassInfo) -> set[str]:
+def _set_from_outside(module: Module) -> set[str]:
     """The attributes that the file sets on anything else than self: one of these may be the module."""
-    memo = cls.module.memo
+    memo = module.memo
     if "stored attributes" not in memo:
         names: set[str] = set()
-        for scope in cls.module.scope.walk():
+        for scope in module.scope.walk():
             for target in scope.assigned:
                 for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
                     if isinstance(part, ast.Attribute) and not _is_self(part.value, scope.self_name):
@@ -230,15 +239,16 @@ def _is_self(node: ast.expr, self_name: str | None) -> bool:
     return isinstance(node, ast.Name) and node.id == self_name
 
 
+def _is_every_modules(name: str) -> bool:
+    """Whether every module has the attribute."""
+    spec = module_class("torch.nn.Module")
+    return name.startswith("__") or name in _SET_BY_FRAMEWORKS or (spec is not None and spec.has_attribute(name))
+
+
 def _is_everyones(cls: ClassInfo, name: str) -> bool:
-    """Whether every module, or an external base, has the attribute."""
-    if name.startswith("__") or name in _SET_BY_FRAMEWORKS:
-        return True
-    for base in ("torch.nn.Module", *(b for b in cls.mro if isinstance(b, str))):
-        spec = module_class(base)
-        if spec is not None and spec.has_attribute(name):
-            return True
-    return False
+    """Whether an external base has the attribute."""
+    specs = [module_class(base) for base in cls.mro if isinstance(base, str)]
+    return any(spec is not None and spec.has_attribute(name) for spec in specs)
 
 
 # ---------------------------------------------------------------------------------------------------- reads
@@ -284,12 +294,36 @@ def _is_unconditional(node: ast.Attribute, forward: FunctionInfo) -> bool:
     return not any(isinstance(n, ast.Assert) and n.lineno < node.lineno for n in forward.node.body)
 
 
-def _is_set_in_branches_of(cls: ClassInfo, name: str, init: FunctionInfo) -> bool:
-    """Whether one branch of ``__init__`` is the only place that sets the attribute, in this class or above."""
-    uses = cls.writes(name)
-    if len(uses) != 1 or name in cls.methods or name in cls.class_attributes or name in _set_from_outside(cls):
+def _set_in_branches(cls: ClassInfo, forward: FunctionInfo) -> list[tuple[str, ast.Attribute]]:
+    """The attributes that one branch of ``__init__`` alone sets, and the read in ``forward`` that always happens."""
+    init = cls.methods.get("__init__")
+    if init is None:
+        return []
+    found: list[tuple[str, ast.Attribute]] = []
+    always = set(init.node.body)
+    for name, reads in cls.scope.self_reads.items():
+        writes = cls.scope.self_writes.get(name, ())
+        if len(writes) != 1 or writes[0][1] is not init.scope or init.scope.assigned.get(writes[0][0]) in always:
+            continue
+        read = next((node for node, scope in reads if scope is forward.scope), None)
+        if read is None or not _is_in_one_branch(writes[0][0], init.scope):
+            continue
+        if _is_unconditional(read, forward) and not _sets_always(init.node.body, name, cls, init):
+            found.append((name, read))
+    return found
+
+
+def _is_in_one_branch(write: ast.Attribute, init: Scope) -> bool:
+    branch = init.enclosing(write, ast.If)
+    if not isinstance(branch, ast.If):
         return False
-    if any(use.method is not init.scope or use.scope is not init.scope for use in uses):
+    outer = init.parents.get(branch)
+    return not (isinstance(outer, ast.If) and branch in outer.orelse)  # elif: one of several cases
+
+
+def _is_set_nowhere_else(cls: ClassInfo, name: str) -> bool:
+    """Whether nothing but one place of ``__init__`` sets or defines an attribute, in this class or above."""
+    if name in cls.methods or name in cls.class_attributes or name in _set_from_outside(cls.module):
         return False
     for base in cls.ancestors():
         if name in base.written_attributes or name in base.methods or name in base.class_attributes:
@@ -297,18 +331,13 @@ def _is_set_in_branches_of(cls: ClassInfo, name: str, init: FunctionInfo) -> boo
     for call, _ in cls.module.instances.registrations(cls):
         if _key(call) in (name, None):
             return False
-    spec = module_class("torch.nn.Module")
-    if spec is None or spec.has_attribute(name):
+    if _is_every_modules(name):
         return False
     for use_name in ("hasattr", "getattr", "delattr"):
         for call, _ in cls.scope.all_calls(use_name):
             if any(isinstance(a, ast.Constant) and a.value == name for a in call.args):
                 return False
-    branch = init.scope.enclosing(uses[0].node, ast.If)
-    if not isinstance(branch, ast.If):
-        return False
-    outer = init.scope.parents.get(branch)
-    return not (isinstance(outer, ast.If) and branch in outer.orelse)  # elif: one of several cases
+    return True
 
 
 def _sets_always(body: Sequence[ast.stmt], name: str, cls: ClassInfo, init: FunctionInfo) -> bool:

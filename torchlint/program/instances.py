@@ -279,6 +279,17 @@ class Instances:
             return []
         return self.makes(call, scope)
 
+    def may_be_module_class(self, func: ast.expr, scope: Scope) -> bool:
+        """Whether a name could stand for a class of modules: false for what is known to be a class of another kind.
+
+        What is known of a class elsewhere is remembered for the whole run, so that this is cheaper than ``builds``.
+        """
+        bound = self.module.lookup(func.id, scope) if isinstance(func, ast.Name) else None
+        if isinstance(bound, ClassInfo):
+            return bound.is_module is True
+        dotted = self.module.dotted(func, scope)
+        return dotted is None or self.module.project.derives(dotted, "torch.nn.Module", self.module) is not False
+
     def returns(self, function: FunctionInfo) -> list[Made]:
         """What a function may return."""
         return self._returned(function, {}, _DEPTH)
