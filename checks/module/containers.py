@@ -66,17 +66,21 @@ def plain_containers(cls: ClassInfo) -> list[PlainContainer]:
 def _find(cls: ClassInfo) -> Iterator[PlainContainer]:
     candidates = [found for name in cls.written_attributes if (found := _candidate(cls, name))]
     candidates += [found for name in cls.class_attributes if (found := _class_candidate(cls, name))]
+    listed = {name for name, _, _ in candidates}
+    candidates = [
+        (name, use, made)
+        for name, use, made in candidates
+        if _is_read(cls, name) and not _is_hidden_on_purpose(cls, name, made)
+    ]
     if not candidates or any(cls.method(name) is not None for name in _BY_HAND):
         return
-    registered = _registered(cls, {name for name, _, _ in candidates})
+    registered = _registered(cls, listed)
     if registered is None:
         return
     for name, use, made in candidates:
         leaves = [leaf for leaf in made.leaves() if id(leaf.node) not in registered]
         leaves = [leaf for leaf in leaves if leaf.kind == "module" or (leaf.kind == "parameter" and leaf.fresh)]
-        if not leaves or not _is_read(cls, name):
-            continue
-        if not _is_hidden_on_purpose(cls, name, made) and not _escapes(cls, name, use):
+        if leaves and not _escapes(cls, name, use):
             yield PlainContainer(cls, name, use, made, leaves)
 
 
@@ -104,12 +108,17 @@ def _candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | No
     """The first plain container with a module or parameter that ``self.<name>`` is bound to, if nothing else is."""
     if name in cls.methods:
         return None
-    writes = cls.writes(name)
-    if not any(use.value is not None and _may_be_container(use.value, use.scope, cls.module, cls) for use in writes):
+    values = [(at.value, scope) for node, scope in cls.written_attributes[name] if (at := scope.assigned.get(node))]
+    if any(_is_of_self(call.func, scope) for call, scope in cls.scope.all_calls(name)) or not any(
+        value is not None and _may_be_container(value, scope, cls.module, cls) for value, scope in values
+    ):
         return None
+    writes = cls.writes(name)
     found: tuple[str, AttributeUse, Made] | None = None
     instances = cls.module.instances
     fills = instances.fills(cls.scope).get(name, ())
+    if not fills and all(value is None or _is_empty(value) for value, _ in values):
+        return None
     for use in writes:
         value = use.value
         if value is None:
@@ -145,15 +154,17 @@ def _class_candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made
 
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.SetComp, ast.Set, ast.GeneratorExp)
+_PLAIN = frozenset({"int", "float", "str", "bool", "len", "range", "round", "min", "max", "sum", "abs", "slice"})
+"""Builtins that give no layer, whatever they are given."""
 _MAKERS = frozenset(
     {"list", "tuple", "dict", "set", "deque", "defaultdict", "OrderedDict", "sorted", "reversed", "map", "deepcopy"}
 )
 
 
 def _may_be_container(value: ast.expr, scope: Scope, module: Module, cls: ClassInfo | None, depth: int = 3) -> bool:
-    """Whether an expression could be a list or dict, by its looks: what decides whether it is worth a closer look."""
+    """Whether an expression could be a list or dict of layers, by its looks: whether it is worth a closer look."""
     if isinstance(value, _DISPLAYS):
-        return not _holds_only_constants(value)
+        return _may_hold_layers(value)
     if isinstance(value, ast.BinOp):
         return any(_may_be_container(side, scope, module, cls, depth) for side in (value.left, value.right))
     if isinstance(value, ast.IfExp):
@@ -164,21 +175,59 @@ def _may_be_container(value: ast.expr, scope: Scope, module: Module, cls: ClassI
     if not isinstance(value, ast.Call) or not depth:
         return False
     func = value.func
-    last = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    last = _last(func)
     if last in _MAKERS:
         return True
-    called = cls.method(last) if cls is not None and isinstance(func, ast.Attribute) else None
-    found = called or module.definition(func, scope)
+    if last[:1].isupper():  # a class, which costs more to find than it is worth
+        return False
+    if cls is not None and _is_of_self(func, scope):
+        found: object = cls.method(last)
+    elif isinstance(func, ast.Attribute) and _last(func.value)[:1].isupper():  # Net.from_pretrained(...)
+        return False
+    else:
+        found = module.definition(func, scope)
     if not isinstance(found, FunctionInfo):
         return False
     returned = [n.value for n in found.scope.of_type(ast.Return) if n.value is not None]  # type: ignore[attr-defined]
     return any(_may_be_container(each, found.scope, found.module, found.cls, depth - 1) for each in returned)
 
 
-def _holds_only_constants(value: ast.expr) -> bool:
-    if isinstance(value, (ast.List, ast.Tuple)):
-        return bool(value.elts) and all(isinstance(e, ast.Constant) and e.value is not None for e in value.elts)
-    return False
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_of_self(node: ast.expr, scope: Scope) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == scope.self_name
+
+
+def _may_hold_layers(display: ast.expr) -> bool:
+    """Whether a list or dict display is empty, to be filled later, or holds anything that could be a layer."""
+    if isinstance(display, ast.Dict):
+        held = display.values
+    elif isinstance(display, (ast.List, ast.Tuple, ast.Set)):
+        held = display.elts
+    elif isinstance(display, ast.DictComp):
+        held = [display.value]
+    else:
+        held = [display.elt]  # type: ignore[attr-defined]
+    return not held or any(_may_be_layer(each) for each in held)
+
+
+def _may_be_layer(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    if isinstance(node, _DISPLAYS):
+        return _may_hold_layers(node)
+    if isinstance(node, ast.Call):
+        return not (isinstance(node.func, ast.Name) and node.func.id in _PLAIN)
+    return not isinstance(node, (ast.JoinedStr, ast.Compare, ast.UnaryOp, ast.BinOp, ast.Lambda))
+
+
+def _is_empty(value: ast.expr) -> bool:
+    """Whether a container is made without anything in it."""
+    if isinstance(value, ast.Call):
+        return not value.args and not value.keywords and isinstance(value.func, ast.Name) and value.func.id in _MAKERS
+    return isinstance(value, (ast.List, ast.Tuple, ast.Dict)) and not getattr(value, "elts", getattr(value, "keys", ()))
 
 
 def _registered(cls: ClassInfo, listed: set[str]) -> set[int] | None:

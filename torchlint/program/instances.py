@@ -111,6 +111,9 @@ _FILLING = (
 """Methods that put something into a container, torch's containers included."""
 
 
+_REGISTERING = ("register_parameter", "register_buffer", "add_module", "register_module", "setattr")
+
+
 class Made:
     """One thing that an expression may make.
 
@@ -243,6 +246,8 @@ class Instances:
         self.module = module
         self._tables: dict[Scope, dict[str, list[Binding]]] = {}
         self._fills: dict[Scope, dict[str, list[tuple[str, ast.AST, Scope]]]] = {}
+        self._registrations: dict[Scope, list[tuple[ast.Call, Scope]]] = {}
+        self._annotations: dict[ast.arg, list[Made]] = {}
         self._facts: dict[Scope, ClassFacts] = {}
         self._parts: dict[Scope, ClassParts] = {}
         self._busy: set[object] = set()
@@ -543,12 +548,16 @@ class Instances:
 
     def registrations(self, cls: ClassInfo) -> list[tuple[ast.Call, Scope]]:
         """The calls in a class's methods that register something on self by name."""
-        return [
-            (call, scope)
-            for scope in cls.scope.walk()
-            for method in ("register_parameter", "register_buffer", "add_module", "register_module", "setattr")
-            for call in scope.calls.get(method, ())
-        ]
+        known = self._registrations.get(cls.scope)
+        if known is None:
+            known = self._registrations[cls.scope] = [
+                (call, scope)
+                for scope in cls.scope.walk()
+                for method in _REGISTERING
+                if method in scope.calls
+                for call in scope.calls[method]
+            ]
+        return known
 
     def _registered(self, call: ast.Call, name: str, context: Context) -> list[Made]:
         arguments = call.args[1:] if isinstance(call.func, ast.Name) else call.args
@@ -704,7 +713,9 @@ class Instances:
         function = context.scope.node
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return [Made(UNKNOWN, argument, context)]
-        found = self._annotated(argument, context)
+        found = self._annotations.get(argument)
+        if found is None:
+            found = self._annotations[argument] = self._annotated(argument, context)
         if found and found[0].cls is not None:
             return found
         default = _default(function, argument)
@@ -776,15 +787,14 @@ class Instances:
             return self._method_call(node, func, context)
         if isinstance(func, ast.Call):
             return self._call_of_result(node, func, context)
-        name = self.module.qualname(func, context.scope)
         found = self.module.definition(func, context.scope)
         if isinstance(found, FunctionInfo):
             return self._function_call(found, node, context)
         if isinstance(found, ClassInfo):
             kind = MODULE if found.is_module else LOADER if found.derives("torch.utils.data.DataLoader") else UNKNOWN
             return [Made(kind, node, context, cls=found, fresh=True)]
-        if name is not None and isinstance(found, Imported):
-            return self._external_call(name, node, context)
+        if isinstance(found, Imported):
+            return self._external_call(found.qualname, node, context)
         return self._called(self._makes(func, context), node, context)
 
     def _called(self, callees: list[Made], node: ast.Call, context: Context) -> list[Made]:
