@@ -7,7 +7,7 @@ import ast
 from torchlint.check import Applicability, Check, ClassInfo, Fix, FunctionInfo, ModuleClass, Report, Severity, on
 from torchlint.source.edits import move_statement, safe, statement_of
 
-from .common import is_template, reaches_module_init
+from .common import first_super_init, is_docstring, is_template, reaches_module_init
 
 _REGISTERING = ("register_buffer", "register_parameter", "add_module", "register_module")
 _KINDS = {"module": "module", "parameter": "parameters"}
@@ -52,10 +52,10 @@ class AssignBeforeSuperInit(Check):
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:
         init = cls.methods.get("__init__")
-        if init is None or cls.method("__setattr__") is not None or is_template(cls.module):
+        if init is None or _begins_with_super(init) or cls.method("__setattr__") is not None or is_template(cls.module):
             return
         reaching = _first_reaching(cls, init)
-        if reaching is None or reaching.lineno == init.node.body[0].lineno:
+        if reaching is None:
             return
         early = _first_early(cls, init, reaching)
         if early is None:
@@ -67,6 +67,13 @@ class AssignBeforeSuperInit(Check):
             'call". Call super().__init__() first.',
             fix=_call_earlier(cls, node, reaching),
         )
+
+
+def _begins_with_super(init: FunctionInfo) -> bool:
+    """Whether the first thing that an ``__init__`` does is to call super's, as nearly all do."""
+    call = first_super_init(init)
+    first = next((s for s in init.node.body if not is_docstring(s)), None)
+    return call is not None and first is not None and call.lineno == first.lineno
 
 
 def _first_reaching(cls: ClassInfo, init: FunctionInfo) -> ast.Call | None:

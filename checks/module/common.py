@@ -81,6 +81,15 @@ def reaches_module_init(base: ast.expr, module: Module, scope: Scope) -> bool | 
     return True
 
 
+def first_super_init(init: FunctionInfo) -> ast.Call | None:
+    """The first plain ``super().__init__(...)`` in an ``__init__``."""
+    for call in init.scope.calls.get("__init__", ()):
+        base = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(base, ast.Call) and is_super_call(base) and not base.args:
+            return call
+    return None
+
+
 def cooperates(init: FunctionInfo) -> bool:
     """Whether an ``__init__`` passes the call on in any way."""
     return any(

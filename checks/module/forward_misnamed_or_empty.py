@@ -80,10 +80,10 @@ class ForwardMisnamedOrEmpty(Check):
                 heading(source, method.node),
                 f"{cls.name}.{method.name} is not __init__: Python never calls it, so what it sets up doesn't exist.",
             )
-        forward = cls.method("forward")
+        forward = cls.methods.get("forward")
         if forward is None:
             self._check_missing(cls, report)
-        elif forward.cls is cls and _returns_nothing(forward) and not is_abstract(cls) and any(_calls_of(cls)):
+        elif _returns_nothing(forward) and not is_abstract(cls) and any(_calls_of(cls)):
             report(
                 heading(source, forward.node),
                 f"{cls.name}.forward returns nothing on any path: the result of calling it is None.",
@@ -92,7 +92,7 @@ class ForwardMisnamedOrEmpty(Check):
     def _check_missing(self, cls: ClassInfo, report: Report) -> None:
         near = [method for name, method in cls.methods.items() if name in _NEAR_FORWARD]
         nested = _nested_forward(cls)
-        if not (near or nested) or not _has_no_forward(cls):
+        if not (near or nested) or cls.method("forward") is not None or not _has_no_forward(cls):
             return
         if nested is not None:
             report(

@@ -59,7 +59,11 @@ class LayerListRepeatsOneInstance(Check):
         for method in ("append", "insert"):
             for call, scope in module.scope.all_calls(method):
                 element = call.args[-1] if call.args else None
-                if isinstance(element, ast.Name) and _is_layer_list(call, scope, module):
+                if (
+                    isinstance(element, ast.Name)
+                    and _is_same_in_loop(call, element, scope, module)
+                    and _is_layer_list(call, scope, module)
+                ):
                     for node, made in _appended_in_loop(call, element, scope, module):
                         if not _is_on_purpose(node, scope, module):
                             self._report(node, made, module, report)
@@ -75,7 +79,7 @@ class LayerListRepeatsOneInstance(Check):
 
 def _is_layer_list(call: ast.Call, scope: Scope, module: Module) -> bool:
     """Whether what a call of ``append`` appends to is one of torch's containers."""
-    if not isinstance(call.func, ast.Attribute) or scope.enclosing(call, ast.For, ast.While) is None:
+    if not isinstance(call.func, ast.Attribute):
         return False
     found = module.instances.makes(call.func.value, scope)
     return bool(found) and all(m.kind == "module" and m.spec is not None and m.spec.kind == "container" for m in found)
@@ -86,8 +90,7 @@ def _repeated(call: ast.Call, scope: Scope, module: Module) -> Iterator[tuple[as
     for argument in call.args:
         value = argument.value if isinstance(argument, ast.Starred) else argument
         yield from _repeats(value, scope, module)
-    names = [a.id for a in call.args if isinstance(a, ast.Name)]
-    yield from _named_twice(call, [a for a in call.args if isinstance(a, ast.Name)], names, scope, module)
+    yield from _named_twice(call.args, scope, module)
 
 
 def _repeats(node: ast.expr, scope: Scope, module: Module) -> Iterator[tuple[ast.AST, Made]]:
@@ -117,8 +120,7 @@ def _repeats(node: ast.expr, scope: Scope, module: Module) -> Iterator[tuple[ast
     elif isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         yield from _same_each_time(node, scope, module)
     elif isinstance(node, (ast.List, ast.Tuple)):
-        names = [e for e in node.elts if isinstance(e, ast.Name)]
-        yield from _named_twice(node, names, [n.id for n in names], scope, module)
+        yield from _named_twice(node.elts, scope, module)
         for element in node.elts:
             if isinstance(element, ast.Starred):
                 yield from _repeats(element.value, scope, module)
@@ -148,14 +150,16 @@ def _names(node: ast.expr) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
-def _named_twice(
-    node: ast.AST, elements: list[ast.Name], names: list[str], scope: Scope, module: Module
-) -> Iterator[tuple[ast.AST, Made]]:
-    for index, element in enumerate(elements):
-        if element.id in names[:index]:
+def _named_twice(elements: list[ast.expr], scope: Scope, module: Module) -> Iterator[tuple[ast.AST, Made]]:
+    seen: set[str] = set()
+    for element in elements:
+        if not isinstance(element, ast.Name):
+            continue
+        if element.id in seen:
             made = _with_weights([element], scope, module)
             if made is not None and made.name != "PReLU":
                 yield element, made
+        seen.add(element.id)
 
 
 def _appended(node: ast.Name, scope: Scope, module: Module) -> Iterator[tuple[ast.AST, Made]]:
@@ -163,7 +167,23 @@ def _appended(node: ast.Name, scope: Scope, module: Module) -> Iterator[tuple[as
     for _, fill, where in module.instances.fills(scope).get(node.id, ()):
         if not isinstance(fill, ast.Call) or len(fill.args) != 1 or not isinstance(fill.args[0], ast.Name):
             continue
-        yield from _appended_in_loop(fill, fill.args[0], where, module)
+        if _is_same_in_loop(fill, fill.args[0], where, module):
+            yield from _appended_in_loop(fill, fill.args[0], where, module)
+
+
+def _is_same_in_loop(call: ast.Call, element: ast.Name, scope: Scope, module: Module) -> bool:
+    """Whether a call stands in a loop that doesn't bind a name anew, by their rows: enough to pass over nearly all."""
+    loops = [
+        loop
+        for kind in (ast.For, ast.While)
+        for loop in scope.of_type(kind)
+        if loop.lineno <= call.lineno <= loop.end_lineno  # type: ignore[attr-defined]
+    ]
+    if not loops:
+        return False
+    first, last = max((loop.lineno, loop.end_lineno) for loop in loops)  # type: ignore[attr-defined]
+    bound = module.instances.bindings(scope).get(element.id, ())
+    return not any(first <= getattr(each.node, "lineno", 0) <= last for each in bound)
 
 
 def _appended_in_loop(

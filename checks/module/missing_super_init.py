@@ -23,6 +23,7 @@ from torchlint.source.edits import insert_first, replace, safe
 from .common import (
     REACHED_ANOTHER_WAY,
     cooperates,
+    first_super_init,
     heading,
     is_abstract,
     is_empty,
@@ -73,7 +74,7 @@ class MissingSuperInit(Check):
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:
         init = cls.methods.get("__init__")
-        if cls.method("__new__") is not None:
+        if _is_ordinary(cls, init) or cls.method("__new__") is not None:
             return
         if init is None:
             self._generated_or_inherited(cls, report)
@@ -128,6 +129,13 @@ class MissingSuperInit(Check):
                 "nn.Module.__init__ never runs.",
                 help=f"Call super().__init__() in {mixin.name}.__init__, or put nn.Module first among the bases.",
             )
+
+
+def _is_ordinary(cls: ClassInfo, init: FunctionInfo | None) -> bool:
+    """Whether a class does as nearly all do: one base, and an ``__init__`` (if any) that calls super's."""
+    if len(cls.node.bases) > 1:
+        return False
+    return not _is_dataclass(cls) if init is None else first_super_init(init) is not None
 
 
 def _message(cls: ClassInfo) -> str:
@@ -280,7 +288,7 @@ def _is_known(base: ClassInfo | str | None) -> bool:
 def _is_dataclass(cls: ClassInfo) -> bool:
     for decorator in cls.node.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
-        name = cls.module.qualname(call.func if call else decorator, cls.scope.parent)
+        name = cls.module.dotted(call.func if call else decorator, cls.scope.parent)
         if name == "dataclasses.dataclass":
             return not any(
                 k.arg == "init" and isinstance(k.value, ast.Constant) and not k.value.value

@@ -45,7 +45,9 @@ class ParameterOverwritten(Check):
 
     @on(ModuleClass)
     def check_class(self, cls: ClassInfo, report: Report) -> None:
-        for name in cls.written_attributes:
+        for name, writes in cls.written_attributes.items():
+            if not _calls_parameter(cls) and all(scope.name == "__init__" for _, scope in writes):
+                continue  # what it inherits is made by then, and isn't asked for in other files
             if not _is_made_parameter(cls, name):
                 continue
             uses = cls.writes(name)
@@ -65,8 +67,7 @@ class ParameterOverwritten(Check):
                     if isinstance(target.value, ast.Name) and target.value.id == scope.self_name:
                         continue
                     if target.attr not in ("weight", "bias") and not any(
-                        target.attr in cls.written_attributes and _is_made_parameter(cls, target.attr)
-                        for cls in module.classes
+                        _is_made_parameter(cls, target.attr) for cls in _writers(module).get(target.attr, ())
                     ):
                         continue
                     if not _makes_tensor(node.value, scope, module):  # type: ignore[attr-defined]
@@ -80,6 +81,18 @@ class ParameterOverwritten(Check):
             f'{spelling} is an nn.Parameter: assigning a plain tensor raises "cannot assign ... as parameter '
             f"'{name}'\". Change it in place under torch.no_grad(), or assign nn.Parameter(...).",
         )
+
+
+def _writers(module: Module) -> dict[str, list[ClassInfo]]:
+    """The classes of a file by the attributes that their methods write."""
+    memo = module.memo
+    if "writers" not in memo:
+        table: dict[str, list[ClassInfo]] = {}
+        for cls in module.classes:
+            for name in cls.written_attributes:
+                table.setdefault(name, []).append(cls)
+        memo["writers"] = table
+    return memo["writers"]  # type: ignore[no-any-return]
 
 
 def _is_made_parameter(cls: ClassInfo, name: str) -> bool:

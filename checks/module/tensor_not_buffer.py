@@ -72,11 +72,9 @@ class TensorNotBuffer(Check):
 
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:
-        forward = cls.method("forward")
-        if forward is None or any(cls.method(name) is not None for name in _OWN_MOVES):
-            return
         candidates = [use for name in cls.written_attributes if (use := _constant_tensor(cls, name)) is not None]
-        if not candidates:
+        forward = cls.method("forward") if candidates else None
+        if forward is None or any(cls.method(name) is not None for name in _OWN_MOVES):
             return
         reached = {id(scope) for method in cls.self_calls(forward) for scope in method.scope.walk()}
         for use in candidates:
@@ -95,7 +93,9 @@ class TensorNotBuffer(Check):
 
 
 def _constant_tensor(cls: ClassInfo, name: str) -> AttributeUse | None:
-    """Where ``__init__`` sets an attribute to a tensor that it makes, if nothing else ever sets it."""
+    """Where ``__init__`` sets an attribute to a tensor that it makes, if a method reads it and nothing else sets it."""
+    if all(scope.name == "__init__" for _, scope in cls.scope.self_reads.get(name, ())):
+        return None
     uses = cls.writes(name)
     plain = [use for use in uses if use.value is not None and not _is_none(use.value)]
     if len(plain) != 1 or name in cls.methods or name in cls.class_attributes:
@@ -166,6 +166,9 @@ class _Origins:
 
     def _call(self, node: ast.Call, scope: Scope, depth: int) -> None:
         placed = any(k.arg in ("device", None) for k in node.keywords)
+        dotted = self.module.dotted(node.func, scope)
+        if dotted is not None and not dotted.startswith("torch.") and dotted.rpartition(".")[2][:1].isupper():
+            return  # a class, which makes no tensor
         name = self.module.qualname(node.func, scope)
         operation = operations.function(name) if name is not None else None
         if name is not None and name.startswith("torch.") and name.endswith("Tensor") and name.count(".") == 1:
