@@ -193,9 +193,9 @@ def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
     for name in called & scope.self_writes.keys():
         writes = scope.self_writes[name]
         target, method = writes[0]
-        value = next((n.value for n in method.of_type(ast.Assign) if target in n.targets), None)  # type: ignore[attr-defined]
-        if len(writes) == 1 and value is not None:
-            yield _Use(value, method, partial(_called_attribute, scope, name))
+        statement = method.assigned.get(target) if len(writes) == 1 else None
+        if isinstance(statement, ast.Assign):
+            yield _Use(statement.value, method, partial(_called_attribute, scope, name))
     for node in scope.of_type(ast.Assign):
         for target in node.targets:  # type: ignore[attr-defined]
             if isinstance(target, ast.Name) and target.id in called and target.id not in scope.self_writes:

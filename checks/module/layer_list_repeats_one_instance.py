@@ -59,14 +59,9 @@ class LayerListRepeatsOneInstance(Check):
         for method in ("append", "insert"):
             for call, scope in module.scope.all_calls(method):
                 element = call.args[-1] if call.args else None
-                if (
-                    isinstance(element, ast.Name)
-                    and _is_same_in_loop(call, element, scope, module)
-                    and _is_layer_list(call, scope, module)
-                ):
-                    for node, made in _appended_in_loop(call, element, scope, module):
-                        if not _is_on_purpose(node, scope, module):
-                            self._report(node, made, module, report)
+                for node, made in _appended_in_loop(call, element, scope, module):
+                    if _is_layer_list(call, scope, module) and not _is_on_purpose(node, scope, module):
+                        self._report(node, made, module, report)
 
     def _report(self, node: ast.AST, made: Made, module: Module, report: Report) -> None:
         what = f"one {made.name}" if made.name else "one module"
@@ -162,13 +157,17 @@ def _named_twice(elements: list[ast.expr], scope: Scope, module: Module) -> Iter
         seen.add(element.id)
 
 
-def _appended(node: ast.Name, scope: Scope, module: Module) -> Iterator[tuple[ast.AST, Made]]:
-    """One layer, built before a loop, that the loop appends to the list each time."""
-    for _, fill, where in module.instances.fills(scope).get(node.id, ()):
-        if not isinstance(fill, ast.Call) or len(fill.args) != 1 or not isinstance(fill.args[0], ast.Name):
-            continue
-        if _is_same_in_loop(fill, fill.args[0], where, module):
-            yield from _appended_in_loop(fill, fill.args[0], where, module)
+def _appended(node: ast.Name, scope: Scope, module: Module) -> list[tuple[ast.AST, Made]]:
+    """One layer, built before a loop, that the loop appends to the list each time; worked out once for a list."""
+    key = ("appended", scope, node.id)
+    if key not in module.memo:
+        module.memo[key] = [
+            found
+            for _, fill, where in module.instances.fills(scope).get(node.id, ())
+            if isinstance(fill, ast.Call) and len(fill.args) == 1
+            for found in _appended_in_loop(fill, fill.args[0], where, module)
+        ]
+    return module.memo[key]  # type: ignore[no-any-return]
 
 
 def _is_same_in_loop(call: ast.Call, element: ast.Name, scope: Scope, module: Module) -> bool:
@@ -187,8 +186,10 @@ def _is_same_in_loop(call: ast.Call, element: ast.Name, scope: Scope, module: Mo
 
 
 def _appended_in_loop(
-    fill: ast.Call, element: ast.Name, scope: Scope, module: Module
+    fill: ast.Call, element: ast.expr | None, scope: Scope, module: Module
 ) -> Iterator[tuple[ast.AST, Made]]:
+    if not isinstance(element, ast.Name) or not _is_same_in_loop(fill, element, scope, module):
+        return
     loop = scope.enclosing(fill, ast.For, ast.While)
     if loop is None:
         return

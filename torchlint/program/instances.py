@@ -9,6 +9,7 @@ something can't be told.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from torchlint.program.classes import ClassInfo
@@ -600,44 +601,44 @@ class Instances:
                 if item.optional_vars is not None:
                     add(item.optional_vars, node, None, "unknown")
         for bindings in table.values():
-            bindings.sort(key=lambda b: getattr(b.node, "lineno", 0))
+            bindings.sort(key=_row)
         return table
 
     def _reaching(self, bindings: list[Binding], use: ast.AST, scope: Scope) -> list[Binding]:
-        """The bindings that a use in the same scope may see: from the last one that surely ran before it on."""
+        """The bindings that a use in the same scope may see: from the last one that surely ran before it on.
+
+        They are sorted by their rows, so that only those around the use are looked at, however many there are.
+        """
         if len(bindings) < 2:
             return bindings
         parents = scope.parents
-        ancestors: set[ast.AST] = set()
-        loops: list[ast.AST] = []
-        node: ast.AST | None = use
-        while node is not None:
-            ancestors.add(node)
-            if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
-                loops.append(node)
-            node = parents.get(node)
+        below: dict[ast.AST, ast.AST] = {}  # each node around the use, with its child that the use stands in
+        loops: list[ast.For | ast.While | ast.AsyncFor] = []
+        node, up = use, parents.get(use)
+        while up is not None:
+            below[up] = node
+            if isinstance(up, (ast.For, ast.While, ast.AsyncFor)):
+                loops.append(up)
+            node, up = up, parents.get(up)
         row = getattr(use, "lineno", 0)
-        before = [b for b in bindings if getattr(b.node, "end_lineno", 0) < row or isinstance(b.node, ast.arg)]
-        around = [b for b in bindings if b.node in ancestors and b.how == "element"]
-        if around:
-            return around[-1:]
-        start = 0
-        for index in range(len(before) - 1, -1, -1):
-            bound = before[index].node
-            if isinstance(bound, ast.arg) or _surely_ran(bound, ancestors, parents):
-                start = index
-                break
-        found = before[start:]
         for loop in loops:
-            found += [
-                b
-                for b in bindings
-                if b not in found
-                and not isinstance(b.node, ast.arg)
-                and getattr(b.node, "lineno", 0) >= row
-                and loop.lineno < b.node.lineno <= (loop.end_lineno or 0)  # type: ignore[attr-defined]
-                and b.node not in ancestors
-            ]
+            for binding in _between(bindings, loop.lineno, loop.lineno):
+                if binding.node is loop and binding.how == "element":
+                    return [binding]
+        found: list[Binding] = []
+        for binding in reversed(_between(bindings, 0, row - 1) or bindings[:1]):
+            is_parameter = isinstance(binding.node, ast.arg)
+            if is_parameter or getattr(binding.node, "end_lineno", 0) < row:
+                found.append(binding)
+                if is_parameter or _surely_ran(binding.node, below, parents):
+                    break
+        found.reverse()
+        seen = set(found)
+        for loop in loops:
+            for binding in _between(bindings, max(row, loop.lineno + 1), loop.end_lineno or 0):
+                if binding not in seen and binding.node not in below and not isinstance(binding.node, ast.arg):
+                    seen.add(binding)
+                    found.append(binding)
         return found or bindings
 
     def _bound(self, binding: Binding, context: Context) -> list[Made]:
@@ -1229,15 +1230,27 @@ def _binding_of(target: ast.Attribute, scope: Scope, home: Instances) -> Iterato
         yield Binding(target, None, "unknown")
 
 
-def _surely_ran(statement: ast.AST, ancestors: set[ast.AST], parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether an earlier statement stands in one of the suites around a use (given by its ancestors)."""
+def _row(binding: Binding) -> int:
+    return getattr(binding.node, "lineno", 0)
+
+
+def _between(bindings: list[Binding], first: int, last: int) -> list[Binding]:
+    """Those of sorted bindings that begin in rows from ``first`` to ``last``."""
+    return bindings[bisect_left(bindings, first, key=_row) : bisect_right(bindings, last, key=_row)]
+
+
+def _surely_ran(statement: ast.AST, below: Mapping[ast.AST, ast.AST], parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether an earlier statement stands in one of the suites around a use, given the nodes around that."""
     parent = parents.get(statement)
-    if parent not in ancestors:
+    beside = below.get(parent) if parent is not None else None
+    if not isinstance(beside, ast.stmt) or not isinstance(statement, ast.stmt):
         return False
     for field in ("body", "orelse", "finalbody"):
         suite = getattr(parent, field, None)
-        if isinstance(suite, list) and statement in suite:
-            return any(each in ancestors for each in suite)
+        if isinstance(suite, list) and suite:
+            rows = range(suite[0].lineno, suite[-1].lineno + 1)
+            if statement.lineno in rows:
+                return beside.lineno in rows
     return False
 
 
