@@ -15,6 +15,7 @@ from torchlint.check import (
     Event,
     Fix,
     FunctionInfo,
+    Module,
     Object,
     Optimizer,
     OptimizerStep,
@@ -105,7 +106,9 @@ class BestStateByReference(Check):
     @on(FunctionInfo)
     def aliased(self, function: FunctionInfo, report: Report) -> None:
         """``best_model = model`` in a loop that trains."""
-        if not any("best" in name.lower() for name in function.scope.stores | function.scope.globals):
+        if not _names_a_best(function.module):
+            return
+        if not any("best" in name.lower() for name in (*function.scope.stores, *function.scope.globals)):
             return
         for loop_kind in (ast.For, ast.While):
             for loop in function.scope.of_type(loop_kind):
@@ -117,6 +120,13 @@ class BestStateByReference(Check):
                         continue
                     if _trains_in(function.scope, loop, model) and _read_elsewhere(function.scope, target):
                         _tell_model(report, value, target.id)
+
+
+def _names_a_best(module: Module) -> bool:
+    """Whether a file speaks of anything best; looked for once."""
+    if "best" not in module.memo:
+        module.memo["best"] = any(word in module.source.text for word in ("best", "Best", "BEST"))
+    return bool(module.memo["best"])
 
 
 def _used(event: Event) -> Iterator[Value]:

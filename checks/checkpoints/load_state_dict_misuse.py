@@ -68,9 +68,11 @@ class LoadStateDictMisuse(Check):
         """What the spelling alone tells."""
         for call, scope in module.scope.all_calls("load_state_dict"):
             func = call.func
-            if not isinstance(func, ast.Attribute) or _has_its_own(module, func.value, scope):
-                continue
             parent = scope.parents.get(call)
+            if not isinstance(func, ast.Attribute) or not _is_suspect(module, call, func, parent, scope):
+                continue
+            if _has_its_own(module, func.value, scope):
+                continue
             self._rebound(module, call, func, parent, scope, report)
             if isinstance(parent, ast.Attribute) and parent.attr not in _REPORT_ATTRIBUTES:
                 report(
@@ -173,6 +175,14 @@ class LoadStateDictMisuse(Check):
                         f"torch.load gives {what} here, a dict, and it is used as a model later; build the model and "
                         "give it the dict with load_state_dict.",
                     )
+
+
+def _is_suspect(module: Module, call: ast.Call, func: ast.Attribute, parent: ast.AST | None, scope: Scope) -> bool:
+    """Whether a call's own spelling may be at fault: few are, and only for those it is asked what they are called on."""
+    if isinstance(parent, (ast.Assign, ast.Attribute)):
+        return True
+    given = argument(call, 0, "state_dict")
+    return (given is not None and is_path(module, given, scope)) or _on_a_class(module, func.value, scope)
 
 
 def _used_as_module(event: Event) -> Symbol | None:

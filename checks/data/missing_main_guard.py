@@ -74,11 +74,11 @@ class MissingMainGuard(Check):
     @on(Module)
     def check(self, module: Module, report: Report) -> None:
         source = module.source
-        if source.is_notebook or _EXPORTED_NOTEBOOK.search(source.text) or _forks(module):
+        if source.is_notebook or _forks(module):
             return
         for statement, top in _unguarded(module.tree.body):
             start = _first_start(statement, module.scope, module, _DEPTH)
-            if start is not None:
+            if start is not None and _EXPORTED_NOTEBOOK.search(source.text) is None:
                 node, what = start
                 report(
                     node,

@@ -139,6 +139,8 @@ def _makers(node: ast.expr | None) -> Iterator[ast.Call]:
 
 def _variables(scope: Scope, called: set[str]) -> Iterator[_Use]:
     """``square = Square()``, later ``square(x)`` here or in a function below."""
+    if called.isdisjoint(scope.stores):
+        return
     for node in scope.of_type(ast.Assign):
         for target in node.targets:  # type: ignore[attr-defined]
             if isinstance(target, ast.Name) and target.id in called:
@@ -176,6 +178,8 @@ def _defaults(scope: Scope) -> Iterator[_Use]:
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or scope.parent is None:
         return
     arguments = node.args
+    if not arguments.defaults and not arguments.kw_defaults:
+        return
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [
         *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
@@ -190,10 +194,9 @@ def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
     """``self.square = Square()`` or a class attribute, later ``self.square(x)``."""
     if not isinstance(scope.node, ast.ClassDef):
         return
-    for name in called & scope.self_writes.keys():
-        writes = scope.self_writes[name]
+    for name, writes in scope.self_writes.items():
         target, method = writes[0]
-        statement = method.assigned.get(target) if len(writes) == 1 else None
+        statement = method.assigned.get(target) if len(writes) == 1 and name in called else None
         if isinstance(statement, ast.Assign):
             yield _Use(statement.value, method, partial(_called_attribute, scope, name))
     for node in scope.of_type(ast.Assign):

@@ -82,11 +82,13 @@ def reaches_module_init(base: ast.expr, module: Module, scope: Scope) -> bool | 
 
 
 def first_super_init(init: FunctionInfo) -> ast.Call | None:
-    """The first plain ``super().__init__(...)`` in an ``__init__``."""
+    """The first ``super().__init__(...)`` in an ``__init__``; with the class itself, ``super(Net, self)``, it counts too."""
     for call in init.scope.calls.get("__init__", ()):
         base = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if isinstance(base, ast.Call) and is_super_call(base) and not base.args:
-            return call
+        if isinstance(base, ast.Call) and is_super_call(base):
+            starts = base.args[0] if len(base.args) == 2 else None
+            if not base.args or (isinstance(starts, ast.Name) and init.cls and starts.id == init.cls.name):
+                return call
     return None
 
 

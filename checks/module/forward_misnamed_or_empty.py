@@ -152,13 +152,13 @@ def _returns_nothing(forward: FunctionInfo) -> bool:
     """Whether a forward does something and hands nothing back."""
     if is_template(forward.module):
         return False  # super().forward(...) stands for the base's body there
-    if is_empty(forward.node) or only_raises(forward.node) or "abc.abstractmethod" in forward.decorators:
+    if is_empty(forward.node) or only_raises(forward.node):
         return False
     returns = forward.scope.of_type(ast.Return)
     if any(r.value is not None and not _is_none(r.value) for r in returns):  # type: ignore[attr-defined]
         return False
     generates = forward.scope.of_type(ast.Yield) or forward.scope.of_type(ast.YieldFrom)
-    return not generates and not _never_ends(forward.node.body)
+    return not generates and not _never_ends(forward.node.body) and "abc.abstractmethod" not in forward.decorators
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -108,8 +108,9 @@ def _layers_built(module: Module, scope: Scope) -> list[ast.Call]:
     for name, calls in scope.calls.items():
         if not name or name in ("deepcopy", "copy", "type", "super"):
             continue
+        look = _may_build if _is_capitalised(name) else _may_call_factory
         for call in calls:
-            if not _may_build(call, scope, module):
+            if not look(call, scope, module):
                 continue
             made = module.instances.builds(call, scope)
             if made and all(m.kind == "module" and m.fresh and _has_new_weights(m, call, scope) for m in made):
@@ -119,22 +120,24 @@ def _layers_built(module: Module, scope: Scope) -> list[ast.Call]:
 
 
 def _may_build(call: ast.Call, scope: Scope, module: Module) -> bool:
-    """Whether a call could build a module, by its looks: a class by its name, or a function that calls one."""
-    func = call.func
-    if isinstance(func, ast.Attribute):
-        root: ast.expr = func
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name) or root.id == scope.self_name or not _is_capitalised(func.attr):
-            return False
-        return module.instances.may_be_module_class(func, scope)
-    if not isinstance(func, ast.Name):
+    """Whether a call of something with a class's name could build a module."""
+    root = call.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return (
+        isinstance(root, ast.Name)
+        and (root is call.func or root.id != scope.self_name)
+        and module.instances.may_be_module_class(call.func, scope)
+    )
+
+
+def _may_call_factory(call: ast.Call, scope: Scope, module: Module) -> bool:
+    """Whether a call of anything else could: of a function that calls a class of modules."""
+    if not isinstance(call.func, ast.Name):
         return False
-    if _is_capitalised(func.id):
-        return module.instances.may_be_module_class(func, scope)
-    found: object = module.lookup(func.id, scope)
+    found: object = module.lookup(call.func.id, scope)
     if isinstance(found, Imported):
-        found = module.definition(func, scope) if call in _used_as_layers(scope, module) else None
+        found = module.definition(call.func, scope) if call in _used_as_layers(scope, module) else None
     return isinstance(found, FunctionInfo) and _calls_module_class(found)
 
 

@@ -11,7 +11,7 @@ from torchlint.source.edits import rename_attribute, replace_statement, safe, st
 
 _RIGHT = "requires_grad"
 _LOOKALIKE = re.compile(r"re?q\w*_?g\w*r\w*a?\w*d\w*", re.IGNORECASE)
-_COMPARED = re.compile(r"^[^#\n]*\.requires_grad[ \t]*==", re.MULTILINE)
+_COMPARED = re.compile(r"\.requires_grad[ \t]*==")
 _COPIES = frozenset({"detach", "clone", "cpu", "cuda", "numpy", "float", "double", "half", "contiguous"})
 _INTEGERS = frozenset(
     f"torch.{name}" for name in ("int", "int8", "int16", "int32", "int64", "long", "short", "uint8", "bool")

@@ -143,7 +143,7 @@ def _is_closed(cls: ClassInfo) -> bool:
         name = cls.module.qualname(decorator.func if isinstance(decorator, ast.Call) else decorator, cls.scope.parent)
         if name is None or not name.startswith(("torch.", "dataclasses.", "typing.")):
             return False
-    return cls.resolved and not cls.subclasses
+    return cls.resolved
 
 
 def _defined_by(cls: ClassInfo) -> set[str] | None:

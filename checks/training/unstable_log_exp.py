@@ -57,12 +57,15 @@ class UnstableLogExp(Check):
                     f"`{SQUASHED[squashing]}`",
                     fix=logarithm_in_one(module, call, inner) if inner is not None else None,
                 )
-        trains = ".backward(" in module.source.text
+        text = module.source.text
+        trains = ".backward(" in text
+        if not trains and "loss" not in text and "Loss" not in text:
+            return
         for call, scope in (*module.scope.all_calls("log"), *module.scope.all_calls("exp")):
-            if trains or _is_loss(scope, module):
+            if trains or _is_loss(scope):
                 self._small_difference(module, scope, call, report)
         for call, scope in module.scope.all_calls("sqrt"):
-            if not _is_loss(scope, module):
+            if not _is_loss(scope):
                 continue
             inner = _argument(module, scope, call, "sqrt")
             if inner is not None and _is_sum_of_squares(inner):
@@ -171,10 +174,8 @@ def _assigned(scope: Scope, name: str) -> Iterator[ast.expr | None]:
                 yield None
 
 
-def _is_loss(scope: Scope, module: Module) -> bool:
-    text = module.source.text
-    if not ("loss" in text or "Loss" in text or ".backward(" in text):
-        return False
+def _is_loss(scope: Scope) -> bool:
+    """Whether a function or class around is named for a loss."""
     up: Scope | None = scope
     while up is not None:
         if any(word in up.name.lower() for word in LOSS_WORDS):

@@ -23,7 +23,10 @@ _SUSPECT = re.compile(
 )
 _STOPS = {
     **{f".{name}": re.compile(rf"\.{name}[ \t]*(?:[;#].*)?$", re.MULTILINE) for name in sorted(METHODS)},
-    **{mode.rpartition(".")[2]: re.compile(mode.rpartition(".")[2]) for mode in sorted(MODES)},
+    **{
+        name: re.compile(rf"{name}(?:[ \t]*(?:[:,]|as\b)|\([^()\n]*\)[ \t]*(?:[;#].*)?$)", re.MULTILINE)
+        for name in sorted(mode.rpartition(".")[2] for mode in MODES)
+    },
 }
 
 
