@@ -178,7 +178,7 @@ class LoadStateDictMisuse(Check):
 
 
 def _is_suspect(module: Module, call: ast.Call, func: ast.Attribute, parent: ast.AST | None, scope: Scope) -> bool:
-    """Whether a call's own spelling may be at fault: few are, and only for those it is asked what they are called on."""
+    """Whether a call's own spelling may be at fault: only then it matters what it is called on."""
     if isinstance(parent, (ast.Assign, ast.Attribute)):
         return True
     given = argument(call, 0, "state_dict")

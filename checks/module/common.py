@@ -82,7 +82,7 @@ def reaches_module_init(base: ast.expr, module: Module, scope: Scope) -> bool | 
 
 
 def first_super_init(init: FunctionInfo) -> ast.Call | None:
-    """The first ``super().__init__(...)`` in an ``__init__``; with the class itself, ``super(Net, self)``, it counts too."""
+    """The first ``super().__init__(...)`` in an ``__init__``; ``super(Net, self)`` in Net counts too."""
     for call in init.scope.calls.get("__init__", ()):
         base = call.func.value if isinstance(call.func, ast.Attribute) else None
         if isinstance(base, ast.Call) and is_super_call(base):
