@@ -69,7 +69,7 @@ class BestStateByReference(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-H1",)
-    mentions = ("state_dict", "best", "parameters()")
+    mentions = ("state_dict", "best")
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

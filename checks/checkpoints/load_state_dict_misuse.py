@@ -61,7 +61,7 @@ class LoadStateDictMisuse(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("L-12",)
-    mentions = ("load_state_dict", "torch.load", "weights_only")
+    mentions = ("state_dict", "weights_only")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

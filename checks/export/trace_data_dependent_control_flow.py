@@ -51,7 +51,6 @@ class TraceDataDependentControlFlow(Check):
     name = "trace-data-dependent-control-flow"
     severity = Severity.ERROR
     failures = ("T-G3", "T-H7")
-    mentions = ("jit", "dynamo")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

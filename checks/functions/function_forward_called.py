@@ -41,7 +41,6 @@ class FunctionForwardCalled(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-F1",)
-    mentions = (".forward(", ".backward(")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

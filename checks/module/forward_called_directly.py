@@ -39,7 +39,6 @@ class ForwardCalledDirectly(Check):
     severity = Severity.WARNING
     fixable = Applicability.SAFE
     failures = ("X-37",)
-    mentions = (".forward(",)
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

@@ -45,17 +45,17 @@ class LayerListRepeatsOneInstance(Check):
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
     failures = ("X-36",)
-    mentions = _CONTAINERS
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:
-        for name in _CONTAINERS:
-            for call, scope in module.scope.all_calls(name):
-                if (module.qualname(call.func, scope) or "").startswith("torch.nn."):
-                    for node, made in _repeated(call, scope, module):
-                        if not _is_on_purpose(node, scope, module):
-                            self._report(node, made, module, report)
-
+        containers = [found for name in _CONTAINERS for found in module.scope.all_calls(name)]
+        if not containers:
+            return
+        for call, scope in containers:
+            if (module.qualname(call.func, scope) or "").startswith("torch.nn."):
+                for node, made in _repeated(call, scope, module):
+                    if not _is_on_purpose(node, scope, module):
+                        self._report(node, made, module, report)
         for method in ("append", "insert"):
             for call, scope in module.scope.all_calls(method):
                 element = call.args[-1] if call.args else None

@@ -47,7 +47,6 @@ class MethodNotCalled(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("X-36",)
-    mentions = (*(f".{method}" for method in _EFFECTS), "no_grad", "inference_mode", "enable_grad")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

@@ -61,6 +61,8 @@ def _is_foreign(cls: ClassInfo, named: ast.expr, self_name: str | None, instance
     """Whether a class is known to be neither ``cls`` nor one that it derives from."""
     if not isinstance(instance, ast.Name) or instance.id != self_name:
         return False
+    if isinstance(named, ast.Name) and named.id == cls.name:
+        return False
     if any(base is None for base in cls.mro):
         return False
     module = cls.module
