@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from torchlint.check import Check, Runner
+from torchlint.engine.environment import installed_packages
 from torchlint.engine.registry import checks_for
 from torchlint.finding import Applicability, Finding, Fix, Position
 from torchlint.program.project import Project
@@ -167,7 +168,7 @@ class Linter:
 
 def make_project(settings: Settings, read: Callable[[str], SourceFile] = read_source) -> Project:
     """The project of a configuration, as far as linting reads it."""
-    return Project(settings.src, read, target_torch=settings.target_torch)
+    return Project(settings.src, read, lambda: installed_packages(settings.root), settings.target_torch)
 
 
 def lint_source_file(source: SourceFile, project: Project, settings: Settings, *, noqa: bool = True) -> list[Finding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _BUILTINS = frozenset(dir(builtins))
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-INDENTED_IMPORT = re.compile(r"^[ \t]+(?:import|from)[ \t]", re.MULTILINE)
 
 
 class Imported:
@@ -253,14 +251,8 @@ class Module:
 
     # ---------------------------------------------------------------- names
 
-    @cached_property
-    def _has_indented_imports(self) -> bool:
-        return INDENTED_IMPORT.search(self.source.text) is not None
-
     def local_import(self, scope: Scope, name: str) -> str | None:
         """What ``name`` stands for by an import inside this function, or None."""
-        if not self._has_indented_imports:
-            return None
         for node in scope.of_type(ast.Import):
             for alias in node.names:  # type: ignore[attr-defined]
                 if (alias.asname or alias.name.partition(".")[0]) == name:

@@ -34,21 +34,22 @@ _FOLLOWED = 12
 class Project:
     """The files that are linted together.
 
-    ``roots`` are folders given by the user or the configuration (``src``); ``installed`` folders such as
-    site-packages, asked last. ``read`` turns a path into a SourceFile. ``target_torch`` is the oldest torch that the
-    code must run on, where the configuration says.
+    ``roots`` are folders given by the user or the configuration (``src``); ``installed`` gives folders such as
+    site-packages, asked last and only for what classes there derive from. ``read`` turns a path into a SourceFile.
+    ``target_torch`` is the oldest torch that the code must run on, where the configuration says.
     """
 
     def __init__(
         self,
         roots: Iterable[str] = (),
         read: Callable[[str], SourceFile] | None = None,
-        installed: Iterable[str] = (),
+        installed: Callable[[], Iterable[str]] | None = None,
         target_torch: tuple[int, int] | None = None,
     ) -> None:
         self.target_torch = target_torch
         self.roots = [os.path.abspath(r) for r in roots]
-        self.installed = [os.path.abspath(r) for r in installed]
+        self._find_installed = installed
+        self._installed: Project | None = None
         self._read = read
         self._listings: dict[str, frozenset[str]] = {}
         self._modules: dict[str, OutlinedModule | None] = {}
@@ -109,6 +110,8 @@ class Project:
                 kept.release()
         self._modules.clear()
         self._kept = 0
+        if self._installed is not None:
+            self._installed.close()
 
     def _make(self, source: SourceFile, kind: type[_M]) -> _M:
         folder, base = os.path.split(os.path.abspath(source.path or source.filename or "stdin.py"))
@@ -164,7 +167,7 @@ class Project:
         key = (folder, dotted)
         if key not in self._paths:
             roots = [r for r in (root, folder) if r]
-            self._paths[key] = self._search(dotted, [*roots, *self.roots, *self.installed])
+            self._paths[key] = self._search(dotted, [*roots, *self.roots])
         return self._paths[key]
 
     def _search(self, dotted: str, roots: list[str]) -> str | None:
@@ -333,11 +336,27 @@ class Project:
                 asker.dependencies |= found.module.dependencies
             elif isinstance(found, Imported):
                 answer = self.external_derives(found.qualname, qualname)
+                if answer is None:
+                    answer = self._installed_derives(found.qualname, qualname, asker)
             self._derived[key] = (answer, frozenset(asker.dependencies))
             before |= asker.dependencies
             asker.dependencies = before
         answer, consulted = self._derived[key]
         asker.dependencies |= consulted
+        return answer
+
+    def _installed_derives(self, dotted: str, qualname: str, asker: Module) -> bool | None:
+        """What the source of an installed package says, where it is at hand."""
+        if self._find_installed is None or self._read is None or dotted.partition(".")[0] in NEVER_SEARCHED:
+            return None
+        packages = self._installed
+        if packages is None:
+            packages = self._installed = Project(self._find_installed(), self._read)
+            packages._listings = self._listings  # what was looked into is told with the rest
+        nobody = Module(SourceFile("", ""), packages, "", is_package=False)
+        answer = packages.derives(dotted, qualname, nobody)
+        asker.dependencies |= nobody.dependencies
+        packages.done(nobody)
         return answer
 
     def _home_and_rest(self, dotted: str, asker: Module) -> tuple[str, str]:
