@@ -64,7 +64,7 @@ class FunctionInstantiated(Check):
         for scope in module.scope.walk():
             for call in scope.calls.get("", ()):
                 self._made(module, _Use(call.func, scope, lambda: True), report)
-            for use in (*_variables(scope, called), *_defaults(scope), *_attributes(scope, called)):
+            for use in _uses(scope, called):
                 self._made(module, use, report)
 
     @on(ModuleCall)
@@ -128,6 +128,9 @@ class _Use:
     called: Callable[[], bool | None]
 
 
+_MAKING = (ast.Call, ast.IfExp)
+
+
 def _makers(node: ast.expr | None) -> Iterator[ast.Call]:
     """The calls whose result an expression is, both arms of a condition included."""
     if isinstance(node, ast.IfExp):
@@ -137,10 +140,23 @@ def _makers(node: ast.expr | None) -> Iterator[ast.Call]:
         yield node
 
 
+def _uses(scope: Scope, called: set[str]) -> Iterator[_Use]:
+    """What a scope binds to names that the file calls."""
+    node = scope.node
+    if isinstance(node, ast.ClassDef):
+        yield from _attributes(scope, called)
+    elif not isinstance(node, ast.Module) and any(isinstance(each, _MAKING) for each in _all_defaults(node)):
+        yield from _defaults(scope, node)
+    if scope.of_type(ast.Assign) and not called.isdisjoint(scope.stores):
+        yield from _variables(scope, called)
+
+
+def _all_defaults(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.expr | None]:
+    return [*node.args.defaults, *node.args.kw_defaults]
+
+
 def _variables(scope: Scope, called: set[str]) -> Iterator[_Use]:
     """``square = Square()``, later ``square(x)`` here or in a function below."""
-    if called.isdisjoint(scope.stores):
-        return
     for node in scope.of_type(ast.Assign):
         for target in node.targets:  # type: ignore[attr-defined]
             if isinstance(target, ast.Name) and target.id in called:
@@ -172,31 +188,26 @@ def _seeing(scope: Scope, name: str) -> Iterator[Scope]:
             pending += below.children
 
 
-def _defaults(scope: Scope) -> Iterator[_Use]:
+def _defaults(scope: Scope, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Iterator[_Use]:
     """``def block(x, act=Square()): return act(x)``."""
-    node = scope.node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or scope.parent is None:
-        return
     arguments = node.args
-    if not arguments.defaults and not arguments.kw_defaults:
-        return
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [
         *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     for parameter, default in pairs:
-        if parameter.arg in scope.calls:
+        if parameter.arg in scope.calls and scope.parent is not None:
             yield _Use(default, scope.parent, partial(_called_name, scope, parameter.arg, 0))
 
 
 def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
     """``self.square = Square()`` or a class attribute, later ``self.square(x)``."""
-    if not isinstance(scope.node, ast.ClassDef):
-        return
     for name, writes in scope.self_writes.items():
+        if len(writes) > 1 or name not in called:
+            continue
         target, method = writes[0]
-        statement = method.assigned.get(target) if len(writes) == 1 and name in called else None
+        statement = method.assigned.get(target)
         if isinstance(statement, ast.Assign):
             yield _Use(statement.value, method, partial(_called_attribute, scope, name))
     for node in scope.of_type(ast.Assign):

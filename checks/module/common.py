@@ -113,6 +113,15 @@ def bases_here(cls: ClassInfo) -> list[ClassInfo]:
     return found
 
 
+def is_module_class(base: ast.expr, cls: ClassInfo) -> bool:
+    """Whether a base of a class is known to be a module."""
+    bound = cls.module.lookup(base.id, cls.scope.parent) if isinstance(base, ast.Name) else None
+    if isinstance(bound, ClassInfo):
+        return bound.is_module is True
+    dotted = cls.module.dotted(base, cls.scope.parent)
+    return dotted is not None and cls.module.project.derives(dotted, "torch.nn.Module", cls.module) is True
+
+
 def family_here(cls: ClassInfo) -> list[ClassInfo]:
     """A class and those above it that its own file defines, nearest first; of a very large family only the nearest."""
     found = [cls]

@@ -164,7 +164,7 @@ _MAKERS = frozenset(
 def _may_be_container(value: ast.expr, scope: Scope, module: Module, cls: ClassInfo | None, depth: int = 3) -> bool:
     """Whether an expression could be a list or dict of layers, by its looks: whether it is worth a closer look."""
     if isinstance(value, _DISPLAYS):
-        return _may_hold_layers(value)
+        return _may_hold_layers(value, scope)
     if isinstance(value, ast.BinOp):
         return any(_may_be_container(side, scope, module, cls, depth) for side in (value.left, value.right))
     if isinstance(value, ast.IfExp):
@@ -200,7 +200,7 @@ def _is_of_self(node: ast.expr, scope: Scope) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == scope.self_name
 
 
-def _may_hold_layers(display: ast.expr) -> bool:
+def _may_hold_layers(display: ast.expr, scope: Scope) -> bool:
     """Whether a list or dict display is empty, to be filled later, or holds anything that could be a layer."""
     if isinstance(display, ast.Dict):
         held = display.values
@@ -210,14 +210,16 @@ def _may_hold_layers(display: ast.expr) -> bool:
         held = [display.value]
     else:
         held = [display.elt]  # type: ignore[attr-defined]
-    return not held or any(_may_be_layer(each) for each in held)
+    return not held or any(_may_be_layer(each, scope) for each in held)
 
 
-def _may_be_layer(node: ast.expr) -> bool:
+def _may_be_layer(node: ast.expr, scope: Scope) -> bool:
     if isinstance(node, ast.Constant):
         return node.value is None
     if isinstance(node, _DISPLAYS):
-        return _may_hold_layers(node)
+        return _may_hold_layers(node, scope)
+    if _is_of_self(node, scope):  # an attribute of its own, which is registered by that
+        return False
     if isinstance(node, ast.Call):
         return not (isinstance(node.func, ast.Name) and node.func.id in _PLAIN)
     return not isinstance(node, (ast.JoinedStr, ast.Compare, ast.UnaryOp, ast.BinOp, ast.Lambda))

@@ -27,6 +27,7 @@ from .common import (
     heading,
     is_abstract,
     is_empty,
+    is_module_class,
     only_raises,
     reaches_module_init,
 )
@@ -132,8 +133,8 @@ class MissingSuperInit(Check):
 
 
 def _is_ordinary(cls: ClassInfo, init: FunctionInfo | None) -> bool:
-    """Whether a class does as nearly all do: one base, and an ``__init__`` (if any) that calls super's."""
-    if len(cls.node.bases) > 1:
+    """Whether a class does as nearly all do: its first base is a module, and an ``__init__`` of its own calls super's."""
+    if len(cls.node.bases) > 1 and not is_module_class(cls.node.bases[0], cls):
         return False
     return not _is_dataclass(cls) if init is None else first_super_init(init) is not None
 

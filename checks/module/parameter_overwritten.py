@@ -46,8 +46,8 @@ class ParameterOverwritten(Check):
     @on(ModuleClass)
     def check_class(self, cls: ClassInfo, report: Report) -> None:
         for name, writes in cls.written_attributes.items():
-            if not _calls_parameter(cls) and all(scope.name == "__init__" for _, scope in writes):
-                continue  # what it inherits is made by then, and isn't asked for in other files
+            if (len(writes) < 2 or not _calls_parameter(cls)) and all(scope.name == "__init__" for _, scope in writes):
+                continue  # nothing overwrites here what this class has made: the bases needn't be asked
             if not _is_made_parameter(cls, name):
                 continue
             uses = cls.writes(name)

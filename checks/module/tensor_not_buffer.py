@@ -29,6 +29,7 @@ _ASKED = frozenset(
         *("requires_grad", "nelement", "element_size", "ndimension", "is_contiguous"),
     }
 )
+_NUMBERS = frozenset({"int", "float", "bool", "str"})
 _OWN_MOVES = ("_apply", "to", "cuda", "cpu")
 
 
@@ -142,6 +143,7 @@ class _Origins:
         self.factories: list[ast.Call] = []
         self.numbers: list[ast.Call] = []
         self.handed = False
+        self.parameters: list[tuple[ast.Name, Scope]] = []  # that may be tensors
         self._seen: set[ast.AST] = set()
 
     def collect(self, node: ast.expr, scope: Scope, depth: int = 24) -> None:
@@ -163,6 +165,11 @@ class _Origins:
         elif isinstance(node, (ast.List, ast.Tuple)):
             for element in node.elts:
                 self.collect(element, scope, depth - 1)
+
+    def takes_tensors(self) -> bool:
+        """Whether a parameter that goes into the expression is a tensor."""
+        instances = self.module.instances
+        return any(made.kind == "tensor" for node, scope in self.parameters for made in instances.makes(node, scope))
 
     def _call(self, node: ast.Call, scope: Scope, depth: int) -> None:
         placed = any(k.arg in ("device", None) for k in node.keywords)
@@ -220,14 +227,16 @@ class _Origins:
         self.factories += inner.factories
         self.numbers += inner.numbers
         self.handed = self.handed or inner.handed
+        if inner.factories and not self.handed:
+            self.handed = inner.takes_tensors()
 
     def _name(self, node: ast.Name, scope: Scope, depth: int) -> None:
         if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             arguments = scope.node.args
             parameters = {a.arg: a for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-            if node.id in parameters and parameters[node.id].annotation is not None:
-                kinds = {made.kind for made in self.module.instances.makes(node, scope)}
-                self.handed = self.handed or "tensor" in kinds
+            annotation = parameters[node.id].annotation if node.id in parameters else None
+            if annotation is not None and not (isinstance(annotation, ast.Name) and annotation.id in _NUMBERS):
+                self.parameters.append((node, scope))
         for value in self.module.instances.values_of(node, scope):
             if value is not node:
                 self.collect(value, scope, depth)
@@ -237,7 +246,7 @@ def _is_made_here(node: ast.expr, scope: Scope, module: Module) -> bool:
     """Whether a tensor is a constant: made by torch's factories, on no stated device, with more than one number."""
     origins = _Origins(module)
     origins.collect(node, scope)
-    return bool(origins.factories) and not origins.handed
+    return bool(origins.factories) and not origins.handed and not origins.takes_tensors()
 
 
 # ---------------------------------------------------------------------------------------------------- uses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from torchlint.check import (
@@ -306,11 +307,17 @@ def _set_in_branches(cls: ClassInfo, forward: FunctionInfo) -> list[tuple[str, a
         if len(writes) != 1 or writes[0][1] is not init.scope or init.scope.assigned.get(writes[0][0]) in always:
             continue
         read = next((node for node, scope in reads if scope is forward.scope), None)
-        if read is None or not _is_in_one_branch(writes[0][0], init.scope):
+        if read is None or not _is_at_top(read, forward.node.body) or not _is_in_one_branch(writes[0][0], init.scope):
             continue
         if _is_unconditional(read, forward) and not _sets_always(init.node.body, name, cls, init):
             found.append((name, read))
     return found
+
+
+def _is_at_top(read: ast.Attribute, body: list[ast.stmt]) -> bool:
+    """Whether a read may stand in no condition, by the statement of the body that holds it."""
+    index = bisect_right(body, read.lineno, key=lambda statement: statement.lineno)
+    return index > 0 and not isinstance(body[index - 1], (ast.If, ast.Try, ast.While, ast.For, ast.Match))
 
 
 def _is_in_one_branch(write: ast.Attribute, init: Scope) -> bool:
