@@ -302,17 +302,20 @@ class Runner:
     """
 
     def __init__(self, checks: Iterable[type[Check]]) -> None:
+        checks = list(checks)
         self._handlers: dict[type, list[tuple[Check, Callable[[Any, Report], None]]]] = {}
         for each in checks:
             check = each()
             for kind, method in check.handlers():
                 self._handlers.setdefault(kind, []).append((check, getattr(check, method)))
+        words = {word for each in checks for word in each.mentions}
+        self._parts = {word: [part for part in words if part in word and part != word] for word in words}
         self._event_kinds = [kind for kind in self._handlers if issubclass(kind, (Event, Trace))]
         self._class_kinds = [(test, kind) for kind, test in _CLASS_KINDS.items() if kind in self._handlers]
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
         """All findings of the checks on one file, in no particular order."""
-        file = _FileRun(module, failed, self._handlers)
+        file = _FileRun(module, failed, self._handlers, self._parts)
         file.tell(Module, module)
         for test, kind in self._class_kinds:
             if file.handlers(kind):
@@ -358,6 +361,7 @@ class _FileRun:
         module: Module,
         failed: Callable[[Check, Exception], None],
         handlers: dict[type, list[tuple[Check, _Handler]]],
+        parts: dict[str, list[str]],
     ) -> None:
         self.findings: list[Finding] = []
         self._module = module
@@ -365,6 +369,7 @@ class _FileRun:
         self._all = handlers
         self._wanted: dict[type, list[tuple[Check, _Handler, Report]]] = {}
         self._reports: dict[Check, Report | None] = {}
+        self._parts = parts
         self._found: dict[str, bool] = {}
 
     def handlers(self, kind: type) -> list[tuple[Check, _Handler, Report]]:
@@ -398,8 +403,9 @@ class _FileRun:
         return self._reports[check]
 
     def _holds(self, word: str) -> bool:
-        """Whether the file's text holds a word; looked for once, however many checks ask."""
+        """Whether the file's text holds a word; not looked for where one that is part of it is known to be missing."""
         found = self._found.get(word)
         if found is None:
-            found = self._found[word] = word in self._module.source.text
+            found = all(map(self._holds, self._parts[word])) and word in self._module.source.text
+            self._found[word] = found
         return found
