@@ -133,7 +133,7 @@ class MissingSuperInit(Check):
 
 
 def _is_ordinary(cls: ClassInfo, init: FunctionInfo | None) -> bool:
-    """Whether a class does as nearly all do: its first base is a module, and an ``__init__`` of its own calls super's."""
+    """Whether a class does as most do: a module is its first base, and its ``__init__``, if any, calls super's."""
     if len(cls.node.bases) > 1 and not is_module_class(cls.node.bases[0], cls):
         return False
     return not _is_dataclass(cls) if init is None else first_super_init(init) is not None
