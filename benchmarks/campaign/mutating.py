@@ -62,7 +62,7 @@ def mutant(text: str, rng: random.Random) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-            for _ in range(rng.choice((1, 1, 2, 3, 5, 8))):
+            for _ in range(rng.choice((1, 1, 2, 3, 5, 8)) if tree.body else 0):
                 rng.choice(MUTATIONS)(tree, rng)
             made = ast.unparse(ast.fix_missing_locations(tree))
     except (SyntaxError, ValueError, RecursionError, MemoryError, AttributeError, TypeError, KeyError):
