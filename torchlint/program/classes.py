@@ -76,6 +76,7 @@ class ClassInfo:
 
         What stands in other files is left unread.
         """
+        self.__dict__["lineage"] = [self]  # what a base that is a member of this very class finds: class C(C.Base)
         order: list[Ancestor] = []
         seen: set[object] = set()
         pending: list[Ancestor] = [self]

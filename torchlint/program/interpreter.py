@@ -57,6 +57,8 @@ class Interpreter(Evaluator):
         self.foreign_steps = 20_000
         self.receivers: dict[ClassInfo, Object] = {}
         self.base = self.state
+        self._breaks: list[list[State]] = []
+        self._continues: list[list[State]] = []
         self.budget = max(STEPS, STEPS_PER_LINE * len(module.source.lines))
 
     # ---------------------------------------------------------------- roots
@@ -265,15 +267,14 @@ class Interpreter(Evaluator):
         return "raise"
 
     def breaking(self, node: ast.Break) -> str:
-        self._breaks[-1].append(self.state)
+        if self._breaks:  # there is no loop where Python's grammar allows what its compiler refuses
+            self._breaks[-1].append(self.state)
         return "break"
 
     def continuing(self, node: ast.Continue) -> str:
-        self._continues[-1].append(self.state)
+        if self._continues:
+            self._continues[-1].append(self.state)
         return "continue"
-
-    _breaks: list[list[State]] = []
-    _continues: list[list[State]] = []
 
     def condition(self, node: ast.If) -> str:
         test = self.eval(node.test)
