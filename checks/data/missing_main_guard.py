@@ -213,24 +213,28 @@ def _iterating(node: ast.expr, module: Module) -> str:
 
 
 def _callees(func: ast.expr, scope: Scope, module: Module) -> Iterator[FunctionInfo]:
-    """The functions of the project that a call runs."""
-    found = module.definition(func, scope)
+    """The functions of the file that a call runs."""
+    found = module.lookup(func.id, scope) if isinstance(func, ast.Name) else None
     if isinstance(found, FunctionInfo):
         yield found
-    elif isinstance(func, ast.Attribute):
+    elif isinstance(func, ast.Attribute) and module.dotted(func, scope) is None:
         cls = module.instances.instance_of(func.value, scope)
         classes = [cls] if cls else [made.cls for made in module.instances.makes(func.value, scope)]
         for each in classes:
             method = each.method(func.attr) if each is not None else None
-            if method is not None:
+            if method is not None and method.module is module:
                 yield method
 
 
 def _starts(function: FunctionInfo, depth: int) -> bool:
-    return any(
-        _first_start(statement, function.scope, function.module, depth) is not None
-        for statement, _ in _unguarded(function.node.body)
-    )
+    memo = function.module.memo
+    key = ("starts", function.node, depth)
+    if key not in memo:
+        memo[key] = any(
+            _first_start(statement, function.scope, function.module, depth) is not None
+            for statement, _ in _unguarded(function.node.body)
+        )
+    return bool(memo[key])
 
 
 def _is_process(node: ast.expr, scope: Scope, module: Module) -> bool:

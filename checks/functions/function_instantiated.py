@@ -151,16 +151,23 @@ def _uses(scope: Scope, called: set[str]) -> Iterator[_Use]:
         yield from _variables(scope, called)
 
 
+def _making(scope: Scope) -> Iterator[ast.Assign]:
+    """A scope's assignments of what calls make."""
+    for node in scope.of_type(ast.Assign):
+        if isinstance(node, ast.Assign) and isinstance(node.value, _MAKING):
+            yield node
+
+
 def _all_defaults(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.expr | None]:
     return [*node.args.defaults, *node.args.kw_defaults]
 
 
 def _variables(scope: Scope, called: set[str]) -> Iterator[_Use]:
     """``square = Square()``, later ``square(x)`` here or in a function below."""
-    for node in scope.of_type(ast.Assign):
-        for target in node.targets:  # type: ignore[attr-defined]
+    for node in _making(scope):
+        for target in node.targets:
             if isinstance(target, ast.Name) and target.id in called:
-                yield _Use(node.value, scope, partial(_called_name, scope, target.id))  # type: ignore[attr-defined]
+                yield _Use(node.value, scope, partial(_called_name, scope, target.id))
 
 
 def _called_name(scope: Scope, name: str, bindings: int = 1) -> bool | None:
@@ -208,12 +215,12 @@ def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
             continue
         target, method = writes[0]
         statement = method.assigned.get(target)
-        if isinstance(statement, ast.Assign):
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, _MAKING):
             yield _Use(statement.value, method, partial(_called_attribute, scope, name))
-    for node in scope.of_type(ast.Assign):
-        for target in node.targets:  # type: ignore[attr-defined]
+    for node in _making(scope):
+        for target in node.targets:
             if isinstance(target, ast.Name) and target.id in called and target.id not in scope.self_writes:
-                yield _Use(node.value, scope, partial(_called_attribute, scope, target.id))  # type: ignore[attr-defined]
+                yield _Use(node.value, scope, partial(_called_attribute, scope, target.id))
 
 
 def _called_attribute(scope: Scope, name: str) -> bool | None:
