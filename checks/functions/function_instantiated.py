@@ -213,8 +213,8 @@ def _attributes(scope: Scope, called: set[str]) -> Iterator[_Use]:
     for name, writes in scope.self_writes.items():
         if len(writes) > 1 or name not in called:
             continue
-        target, method = writes[0]
-        statement = method.assigned.get(target)
+        written, method = writes[0]
+        statement = method.assigned.get(written)
         if isinstance(statement, ast.Assign) and isinstance(statement.value, _MAKING):
             yield _Use(statement.value, method, partial(_called_attribute, scope, name))
     for node in _making(scope):
