@@ -58,6 +58,9 @@ LEAF_ATTRIBUTES = ("weight", "bias")
 TRANSFORMING = frozenset("to cuda cpu double float half view reshape mul div t transpose unsqueeze expand".split())
 """Methods that give a new tensor, called on a leaf as it is made."""
 
+NOTABLE = TRAINING | RESOLVED.keys() | OPTIMIZERS | LOADING | TRANSFORMING | {"state_dict", "numpy"}
+"""Names of calls without which only what is changed in place makes a function worth following."""
+
 LEVELS = 6
 """How many callers up a function is followed from."""
 
@@ -71,32 +74,36 @@ def wanted(module: Module) -> dict[Scope, bool]:
     scopes = list(module.scope.walk())
     seeds: set[Scope] = set()
     alone: set[Scope] = set()
-    evaluations: list[Scope] = []
     trains = False
+    text = module.source.text
+    names_leaves = any(word in text for word in LEAF_WORDS)
+    makes_leaves = "Parameter(" in text or "requires_grad" in text
     for scope in scopes:
-        calls = scope.calls.keys()
-        if not calls.isdisjoint(TRAINING):
-            seeds.add(scope)
-            trains = True
-        elif any(_resolves(module, scope, name) for name in calls & RESOLVED.keys()) or (
-            not calls.isdisjoint(LOADING) and _is_program(module)
-        ):
-            seeds.add(scope)
-        elif (
-            not calls.isdisjoint(LOADING)
-            or _changes_leaves(module, scope)
-            or _breaks_backward(scope)
-            or ("state_dict" in calls and _keeps_the_best(scope))
-            or _transforms_leaf(scope)
-            or ("numpy" in calls and _turns_leaf_to_numpy(scope))
-            or (not calls.isdisjoint(OPTIMIZERS) and _hands_over_parameters(scope))
-        ):
+        calls = scope.calls
+        if not NOTABLE.isdisjoint(calls):
+            if not TRAINING.isdisjoint(calls):
+                seeds.add(scope)
+                trains = True
+                continue
+            if any(_resolves(module, scope, name) for name in calls.keys() & RESOLVED.keys()) or (
+                not LOADING.isdisjoint(calls) and _is_program(module)
+            ):
+                seeds.add(scope)
+                continue
+            if (
+                not LOADING.isdisjoint(calls)
+                or ("state_dict" in calls and _keeps_the_best(scope))
+                or (makes_leaves and _transforms_leaf(scope))
+                or ("numpy" in calls and _turns_leaf_to_numpy(scope))
+                or (not OPTIMIZERS.isdisjoint(calls) and _hands_over_parameters(scope))
+            ):
+                alone.add(scope)
+                continue
+        if (names_leaves and _changes_leaves(module, scope)) or (scope.name == "forward" and _breaks_backward(scope)):
             alone.add(scope)
-        if _evaluates(scope):
-            evaluations.append(scope)
+    evaluations = [scope for scope in scopes if _evaluates(scope)] if trains or _is_program(module) else []
     callers = _callers(scopes) if seeds or alone or evaluations else {}
-    if evaluations and (trains or _is_program(module)):
-        seeds.update(evaluations)
+    seeds.update(evaluations)
     helpers = [s for s in scopes if s.is_function and s not in alone and _changes_argument(s)] if seeds or alone else []
     for scope in helpers:
         leading = [up for up in callers.get(scope, ()) if _names_leaves(module, up)]
@@ -180,19 +187,19 @@ def _names_leaves(module: Module, scope: Scope) -> bool:
 
 def _changes_leaves(module: Module, scope: Scope) -> bool:
     """Whether a function changes in place what may be a leaf, as far as the spelling tells."""
-    if _is_decorated(scope, GRAD_NEVER):
-        return False
     changed = list(_changed(scope))
+    if not changed or _is_decorated(scope, GRAD_NEVER):
+        return False
     off = [
         (node.lineno, node.end_lineno or node.lineno)  # type: ignore[attr-defined]
-        for node in (scope.of_type(ast.With) if changed and not scope.calls.keys().isdisjoint(GRAD_NEVER) else ())
+        for node in (scope.of_type(ast.With) if not GRAD_NEVER.isdisjoint(scope.calls) else ())
         if any(_last_name(item.context_expr) in GRAD_NEVER for item in node.items)  # type: ignore[attr-defined]
     ]
     if off:
         changed = [node for node in changed if not any(first <= node.lineno <= last for first, last in off)]
     if not changed or not _names_leaves(module, scope):
         return False
-    leaves: set[str] | None = None
+    names: set[str] = set()
     for target in changed:
         node: ast.expr = target
         while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute, ast.Starred)):
@@ -205,10 +212,8 @@ def _changes_leaves(module: Module, scope: Scope) -> bool:
             else:
                 node = node.func if isinstance(node, ast.Call) else node.value
         if isinstance(node, ast.Name):
-            leaves = _leaf_names(scope) if leaves is None else leaves
-            if node.id in leaves:
-                return True
-    return False
+            names.add(node.id)
+    return bool(names) and _holds_leaf(scope, names)
 
 
 def _is_decorated(scope: Scope, names: frozenset[str]) -> bool:
@@ -271,17 +276,22 @@ def _is_parameter_of_self(node: ast.Attribute, scope: Scope) -> bool:
     return False
 
 
-def _leaf_names(scope: Scope) -> set[str]:
-    """Local names that may hold a leaf: bound to something that speaks of one, or drawn from parameters()."""
-    names: set[str] = set()
+def _holds_leaf(scope: Scope, names: set[str]) -> bool:
+    """Whether one of these local names may hold a leaf: bound to what speaks of one, or drawn from parameters()."""
     for node in scope.of_type(ast.Assign):
-        if _speaks_of_leaf(node.value):  # type: ignore[attr-defined]
-            for target in node.targets:  # type: ignore[attr-defined]
-                names.update(part.id for part in ast.walk(target) if isinstance(part, ast.Name))
-    for node in (*scope.of_type(ast.For), *scope.of_type(ast.AsyncFor)):
-        if _speaks_of_leaf(node.iter):  # type: ignore[attr-defined]
-            names.update(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))  # type: ignore[attr-defined]
-    return names
+        if any(_binds(target, names) for target in node.targets) and _speaks_of_leaf(node.value):  # type: ignore[attr-defined]
+            return True
+    return any(
+        _binds(node.target, names) and _speaks_of_leaf(node.iter)  # type: ignore[attr-defined]
+        for node in (*scope.of_type(ast.For), *scope.of_type(ast.AsyncFor))
+    )
+
+
+def _binds(target: ast.expr, names: set[str]) -> bool:
+    """Whether a target names one of these, in whatever it is."""
+    if isinstance(target, ast.Name):
+        return target.id in names
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(target))
 
 
 def _speaks_of_leaf(node: ast.expr) -> bool:
@@ -336,7 +346,7 @@ def _is_init(node: ast.expr) -> bool:
 
 def _breaks_backward(scope: Scope) -> bool:
     """Whether a forward changes in place what an operation that keeps its result has made, as far as names tell."""
-    if scope.owner is None or scope.name != "forward":
+    if scope.owner is None:
         return False
     changed = {
         node.target.id  # type: ignore[attr-defined]
@@ -348,6 +358,8 @@ def _breaks_backward(scope: Scope) -> bool:
             for call in calls:
                 if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
                     changed.add(call.func.value.id)
+    if not changed:
+        return False
     for node in scope.of_type(ast.Assign):
         target = node.targets[0]  # type: ignore[attr-defined]
         value = node.value  # type: ignore[attr-defined]

@@ -54,12 +54,12 @@ class Interpreter(Evaluator):
         self.module_like: set[Value] = set()
         self.visited: set[ast.AST] = set()
         self.inside_module = 0
-        self.foreign_steps = 20_000
+        self.foreign_steps = 1_000
         self.receivers: dict[ClassInfo, Object] = {}
         self.base = self.state
         self._breaks: list[list[State]] = []
         self._continues: list[list[State]] = []
-        self.budget = max(STEPS, STEPS_PER_LINE * len(module.source.lines))
+        self.budget = max(STEPS, STEPS_PER_LINE * module.source.text.count("\n"))
 
     # ---------------------------------------------------------------- roots
 
