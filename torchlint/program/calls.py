@@ -37,7 +37,7 @@ from torchlint.program.values import (
     Value,
 )
 
-DEPTH = 9
+DEPTH = 6
 """How many calls deep the project's functions are followed."""
 
 SHALLOW_DEPTH = 2
@@ -272,7 +272,7 @@ class Caller(Library):
         if (
             frames > (QUIET_DEPTH if self.quiet else SHALLOW_DEPTH if self.shallow else DEPTH)
             or (info.scope.of_type(ast.Yield) and any(d in CONTEXT_MANAGERS for d in info.decorators))
-            or (foreign and self.foreign_steps <= 0)
+            or (foreign and (self.quiet or self.foreign_steps <= 0))
             or self.quiet > 3
         ):
             return self.unknown_call(Symbol(info.name, "result"), arguments, keywords, node)

@@ -58,8 +58,8 @@ LEAF_ATTRIBUTES = ("weight", "bias")
 TRANSFORMING = frozenset("to cuda cpu double float half view reshape mul div t transpose unsqueeze expand".split())
 """Methods that give a new tensor, called on a leaf as it is made."""
 
-NOTABLE = TRAINING | RESOLVED.keys() | OPTIMIZERS | LOADING | TRANSFORMING | {"state_dict", "numpy"}
-"""Names of calls without which only what is changed in place makes a function worth following."""
+NOTABLE = TRAINING | RESOLVED.keys() | OPTIMIZERS | LOADING | {"state_dict", "numpy"}
+"""Names of calls without which only what happens to leaves makes a function worth following."""
 
 LEVELS = 6
 """How many callers up a function is followed from."""
@@ -78,16 +78,15 @@ def wanted(module: Module) -> dict[Scope, bool]:
     text = module.source.text
     names_leaves = any(word in text for word in LEAF_WORDS)
     makes_leaves = "Parameter(" in text or "requires_grad" in text
+    notable = NOTABLE | TRANSFORMING if makes_leaves else NOTABLE
     for scope in scopes:
         calls = scope.calls
-        if not NOTABLE.isdisjoint(calls):
+        if not notable.isdisjoint(calls):
             if not TRAINING.isdisjoint(calls):
                 seeds.add(scope)
                 trains = True
                 continue
-            if any(_resolves(module, scope, name) for name in calls.keys() & RESOLVED.keys()) or (
-                not LOADING.isdisjoint(calls) and _is_program(module)
-            ):
+            if _calls_resolved(module, scope) or (not LOADING.isdisjoint(calls) and _is_program(module)):
                 seeds.add(scope)
                 continue
             if (
@@ -160,8 +159,13 @@ def _is_program(module: Module) -> bool:
     return any(child.is_function and child.name in scope.calls for child in scope.children)
 
 
-def _resolves(module: Module, scope: Scope, name: str) -> bool:
-    return any(module.qualname(call.func, scope) in RESOLVED[name] for call in scope.calls[name])
+def _calls_resolved(module: Module, scope: Scope) -> bool:
+    """Whether a function calls what is worth following, by a name that says so only when it is looked up."""
+    return any(
+        module.qualname(call.func, scope) in names
+        for name, names in RESOLVED.items()
+        for call in scope.calls.get(name, ())
+    )
 
 
 def _evaluates(scope: Scope) -> bool:
@@ -197,8 +201,6 @@ def _changes_leaves(module: Module, scope: Scope) -> bool:
     ]
     if off:
         changed = [node for node in changed if not any(first <= node.lineno <= last for first, last in off)]
-    if not changed or not _names_leaves(module, scope):
-        return False
     names: set[str] = set()
     for target in changed:
         node: ast.expr = target
@@ -206,7 +208,9 @@ def _changes_leaves(module: Module, scope: Scope) -> bool:
             if isinstance(node, ast.Attribute):
                 if node.attr in ("data", "detach"):
                     break
-                if node.attr in LEAF_ATTRIBUTES or _is_parameter_of_self(node, scope):
+                if node.attr in LEAF_ATTRIBUTES:
+                    return True
+                if _is_parameter_of_self(node, scope) and _names_leaves(module, scope):
                     return True
                 node = node.value
             else:

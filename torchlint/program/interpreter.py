@@ -335,8 +335,9 @@ class Interpreter(Evaluator):
                     break
         elif items is None:
             self.assign(node.target, self.element(source, node.iter), node)
+            notable = self.notable
             flow = self._pass(node.body)
-            if flow not in ("return", "raise", "break"):
+            if flow not in ("return", "raise", "break") and self.notable != notable:
                 flow = self._second_pass(node, lambda: self.assign(node.target, self.element(source, node.iter), node))
         return self._after_loop(node, block, flow)
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any
 
-from torchlint.program.events import Accumulate, Block, Event
+from torchlint.program.events import Accumulate, Block, Call, Event, Return, UnknownCall
 from torchlint.program.values import (
     Answer,
     Bound,
@@ -40,6 +40,8 @@ MISSING: Any = object()
 
 DEFINITE = frozenset({"@freed", "@exhausted", "@changed", "@inference", "@retained"})
 """Slots that hold only if they hold on every path."""
+PASSING = frozenset((Call, Return, UnknownCall))
+"""Events that leave what is known of models, tensors and optimizers as it was."""
 ANSWERS = frozenset({"@mode", "@requires_grad", "@leaf", "@frozen", GRAD})
 """Slots whose differing answers join to None: unknown."""
 
@@ -149,6 +151,7 @@ class Machine:
         self.state = State()
         self.steps = 0
         self.order = 0
+        self.notable = 0  # how many of the events were more than calls
         self.depth = 0
         self.shallow = False  # whether calls of the current root are followed one level only
         self.passes = 0  # how many second passes through loops are going on
@@ -165,6 +168,8 @@ class Machine:
         event.grad = self.grad
         self.order += 1
         event.order = self.order
+        if type(event) not in PASSING:
+            self.notable += 1
         if not self.quiet:
             self.block.items.append(event)
 
