@@ -15,7 +15,7 @@ from torchlint.program.events import (
     UnknownCall,
 )
 from torchlint.program.library import Library
-from torchlint.program.machine import GRAD, MISSING, Frame
+from torchlint.program.machine import GRAD, MISSING, NEVER, Frame
 from torchlint.program.module import FunctionInfo, Module
 from torchlint.program.values import (
     Array,
@@ -75,7 +75,7 @@ class Caller(Library):
         """The values of a call's arguments; what a star brings in is unknown unless it is a known sequence."""
         positional: list[Value] = []
         for argument in node.args:
-            if isinstance(argument, ast.Starred):
+            if type(argument) is ast.Starred:
                 inner = self.eval(argument.value)
                 if isinstance(inner, Sequence):
                     items, exact = self.items(inner)
@@ -272,7 +272,7 @@ class Caller(Library):
         if (
             frames > (QUIET_DEPTH if self.quiet else SHALLOW_DEPTH if self.shallow else DEPTH)
             or (info.scope.of_type(ast.Yield) and any(d in CONTEXT_MANAGERS for d in info.decorators))
-            or (foreign and (self.quiet or self.foreign_steps <= 0))
+            or (foreign and (self.quiet or self.shallow or self.foreign_steps <= 0))
             or self.quiet > 3
         ):
             return self.unknown_call(Symbol(info.name, "result"), arguments, keywords, node)
@@ -621,7 +621,7 @@ class Caller(Library):
     def accumulate(self, node: ast.AST, container: Value, value: Value, how: str, name: str = "") -> Accumulate:
         """Something is kept in a container or a running sum."""
         event = Accumulate(node, container, value, how, name)
-        event.born = self.state.get(container, "@born")
+        event.born = self.births.get(container, NEVER)[1]
         self.emit(event)
         return event
 

@@ -73,7 +73,14 @@ class Evaluator(Caller):
         self.steps -= 1
         if self.steps < 0:
             raise OutOfSteps
-        method = _METHODS.get(type(node))
+        kind = type(node)
+        if kind is ast.Name:
+            found = self.state.data.get((self.frame, node.id), MISSING)  # type: ignore[attr-defined]
+            if found is not MISSING:
+                return found  # type: ignore[no-any-return]
+        elif kind is ast.Constant:
+            return Const(node.value, node)  # type: ignore[attr-defined]
+        method = _METHODS.get(kind)
         if method is None:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):

@@ -37,7 +37,7 @@ class Block:
     ``continue`` or empty.
     """
 
-    __slots__ = ("ends", "frame", "items", "kind", "listed", "node", "parent", "value")
+    __slots__ = ("ends", "frame", "items", "kind", "listed", "loops", "node", "parent", "value")
 
     def __init__(self, kind: str, node: ast.AST | None, parent: Block | None, frame: Frame) -> None:
         self.kind = kind
@@ -46,6 +46,7 @@ class Block:
         self.frame = frame
         self.items: list[Block | Event] = []
         self.ends = ""
+        self.loops: int = (parent.loops if parent is not None else 0) + (kind == "loop")  # around, itself included
         self.value: Any = None  # what a loop iterates over; what a with enters
         self.listed: dict[tuple[object, ...], list[Event]] | None = None  # answers of `events`, for a finished root
 

@@ -8,8 +8,9 @@ arguments are known.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torchlint.program.index import Scope
 from torchlint.program.module import Module
@@ -44,6 +45,8 @@ OPTIMIZERS = frozenset("Adam AdamW SGD RMSprop Adagrad NAdam RAdam Adamax Adadel
 """Optimizers whose construction is looked at where nothing in the function trains."""
 
 LOADING = frozenset(("load_state_dict",))
+MODULE_ONLY = frozenset("eval train parameters named_parameters forward cuda to cpu half".split())
+"""Methods that say of what a file holds that it is taken for a module."""
 GRAD_NEVER = frozenset(("no_grad", "inference_mode"))
 """Names of what surely turns gradients off: no leaf is wrongly changed under it."""
 GRAD_OFF = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
@@ -90,7 +93,7 @@ def wanted(module: Module) -> dict[Scope, bool]:
                 seeds.add(scope)
                 continue
             if (
-                not LOADING.isdisjoint(calls)
+                (not LOADING.isdisjoint(calls) and _goes_on_after_loading(scope, scopes))
                 or ("state_dict" in calls and _keeps_the_best(scope))
                 or (makes_leaves and _transforms_leaf(scope))
                 or ("numpy" in calls and _turns_leaf_to_numpy(scope))
@@ -121,6 +124,60 @@ def _hands_over_parameters(scope: Scope) -> bool:
     return len(calls) > 1 or any(
         call.args and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "parameters" for call in calls
     )
+
+
+def _goes_on_after_loading(scope: Scope, scopes: list[Scope]) -> bool:
+    """Whether a function that loads weights does what they, or the report of their keys, matter for.
+
+    That is: it asks for them not to be strict, keeps the report, trains, or predicts with the model, itself or in what
+    it hands the model to.
+    """
+    calls = scope.calls
+    if "step" in calls or (not MODULE_ONLY.isdisjoint(calls) and _loads_weights_only(calls.get("load", ()))):
+        return True
+    kept = {node.value for node in scope.of_type(ast.Assign)}  # type: ignore[attr-defined]
+    for load in calls["load_state_dict"]:
+        if not isinstance(load.func, ast.Attribute):
+            continue
+        if load in kept or len(load.args) > 1 or any(_may_be_lenient(keyword, scope) for keyword in load.keywords):
+            return True
+        receiver = _last_name(load.func.value)
+        if receiver in ("", "super"):
+            continue
+        if any(receiver in other.calls for other in (scope, *_called_by(scope, scopes))):
+            return True
+        for call in itertools.chain.from_iterable(calls.values()):
+            if call.func is not load.func and any(_last_name(argument) == receiver for argument in call.args):
+                return True
+            if any(_last_name(keyword.value) == receiver for keyword in call.keywords):
+                return True
+    return False
+
+
+def _loads_weights_only(loads: Iterable[ast.Call]) -> bool:
+    return any(k.arg == "weights_only" for call in loads for k in call.keywords)
+
+
+def _may_be_lenient(keyword: ast.keyword, scope: Scope) -> bool:
+    """Whether a keyword of load_state_dict says ``strict=False``, or names something of the file that may be False."""
+    value = keyword.value
+    if keyword.arg != "strict":
+        return False
+    if isinstance(value, ast.Name):
+        arguments = scope.node.args if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+        return arguments is None or all(a.arg != value.id for a in (*arguments.args, *arguments.kwonlyargs))
+    return isinstance(value, ast.Constant) and value.value is False
+
+
+def _called_by(scope: Scope, scopes: list[Scope]) -> list[Scope]:
+    """The functions of the file that a function calls, and those that they call, told by name."""
+    found: list[Scope] = []
+    names = scope.calls.keys()
+    for _ in range(2):
+        new = [s for s in scopes if s.name in names and s.is_function and s not in found]
+        found += new
+        names = {name for each in new for name in each.calls}  # type: ignore[assignment]
+    return found
 
 
 def _keeps_the_best(scope: Scope) -> bool:

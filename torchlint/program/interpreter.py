@@ -41,6 +41,8 @@ STEPS_PER_LINE = 20
 """Expressions evaluated for a file, per line of it, with STEPS as the floor."""
 SHALLOW_STEPS = 2_000
 """The same for a root that is followed for what it does itself."""
+_BORN = frozenset((Sequence, Dict, Const, Symbol))
+"""Kinds of values of which it is known where they were bound first."""
 INIT_STEPS = 600
 """Expressions evaluated to learn what a class's __init__ keeps on self."""
 
@@ -187,7 +189,8 @@ class Interpreter(Evaluator):
         value = self.eval(node.value)
         for target in node.targets:
             self.assign(target, value, node)
-        self._born_here(value)
+        if type(value) in _BORN:
+            self._born_here(value)
         return ""
 
     def annotated(self, node: ast.AnnAssign) -> str:
@@ -198,10 +201,9 @@ class Interpreter(Evaluator):
         return ""
 
     def _born_here(self, value: Value) -> None:
-        if isinstance(value, (Sequence, Dict, Const, Symbol)) and self.state.get(value, "@loops") is None:
-            loops = list(self.block.enclosing("loop"))
-            self.state.set(value, "@loops", len(loops))
-            self.state.set(value, "@born", loops[0] if loops else None)
+        if type(value) in _BORN and value not in self.births:
+            block = self.block
+            self.births[value] = (block.loops, next(block.enclosing("loop"), None) if block.loops else None)
 
     def augmented_assignment(self, node: ast.AugAssign) -> str:
         target = node.target
@@ -228,10 +230,8 @@ class Interpreter(Evaluator):
         if name in ("add", "sub"):
             event = self.accumulate(node, old, value, "sum", _spelling(target))
             event.result = result
-            born = self.state.get(old, "@born")
-            loops = self.state.get(old, "@loops")
-            self.state.set(result, "@born", born)
-            self.state.set(result, "@loops", loops)
+            if old in self.births:
+                self.births[result] = self.births[old]
         if (isinstance(old, (Symbol, Array)) and isinstance(target, ast.Subscript)) or (
             isinstance(old, Symbol) and old.of is not None
         ):

@@ -19,7 +19,7 @@ from torchlint.program.events import (
     ZeroGrad,
 )
 from torchlint.program.handlers import HANDLERS
-from torchlint.program.machine import GRAD, MISSING, Frame
+from torchlint.program.machine import GRAD, MISSING, NEVER, Frame
 from torchlint.program.tensors import Tensors
 from torchlint.program.values import (
     Array,
@@ -683,8 +683,7 @@ class Library(Tensors):
 
     def _in_loop_since(self, container: Value) -> bool:
         """Whether a loop has been entered since a container was made."""
-        born: int = self.state.get(container, "@loops", 0)
-        return len(list(self.block.enclosing("loop"))) > born
+        return self.block.loops > self.births.get(container, NEVER)[0]
 
     def _dict_method(
         self, receiver: Dict, name: str, arguments: list[Value], keywords: dict[str, Value], node: ast.AST

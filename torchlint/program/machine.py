@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from torchlint.program.module import FunctionInfo, Module
 
 GRAD = "grad mode"
+_GRAD_KEY = (GRAD, GRAD)
 """Key of the grad mode in the State: True, False, None (a caller that wasn't seen decides)."""
 MISSING: Any = object()
+NEVER: tuple[int, Block | None] = (0, None)
+"""Where a value was bound that no statement has bound."""
 
 DEFINITE = frozenset({"@freed", "@exhausted", "@changed", "@inference", "@retained"})
 """Slots that hold only if they hold on every path."""
@@ -151,6 +154,7 @@ class Machine:
         self.state = State()
         self.steps = 0
         self.order = 0
+        self.births: dict[Value, tuple[int, Block | None]] = {}  # loops around the first binding, and the innermost
         self.notable = 0  # how many of the events were more than calls
         self.depth = 0
         self.shallow = False  # whether calls of the current root are followed one level only
@@ -165,7 +169,7 @@ class Machine:
         """Put an event into the trace here."""
         event.block = self.block
         event.frame = self.frame
-        event.grad = self.grad
+        event.grad = self.state.data.get(_GRAD_KEY)
         self.order += 1
         event.order = self.order
         if type(event) not in PASSING:
