@@ -65,8 +65,11 @@ class Caller(Library):
             receiver = self.eval(func.value)
             arguments, keywords = self.arguments(node)
             return self.call_method(receiver, func.attr, arguments, keywords, node)
-        if type(func) is ast.Name and func.id == "super":
-            return self._super(node)
+        if type(func) is ast.Name:
+            if func.id == "super":
+                return self._super(node)
+            if func.id == "isinstance" and node.args:  # what it asks for may be defined far away
+                return Symbol("", "result", self.eval(node.args[0]), node)
         callee = self.eval(func)
         arguments, keywords = self.arguments(node)
         return self.call_value(callee, arguments, keywords, node)

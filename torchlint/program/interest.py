@@ -79,7 +79,6 @@ def wanted(module: Module) -> dict[Scope, bool]:
     alone: set[Scope] = set()
     trains = False
     text = module.source.text
-    names_leaves = any(word in text for word in LEAF_WORDS)
     makes_leaves = "Parameter(" in text or "requires_grad" in text
     notable = NOTABLE | TRANSFORMING if makes_leaves else NOTABLE
     for scope in scopes:
@@ -101,7 +100,7 @@ def wanted(module: Module) -> dict[Scope, bool]:
             ):
                 alone.add(scope)
                 continue
-        if (names_leaves and _changes_leaves(module, scope)) or (scope.name == "forward" and _breaks_backward(scope)):
+        if _changes_leaves(module, scope) or (scope.name == "forward" and _breaks_backward(scope)):
             alone.add(scope)
     evaluations = [scope for scope in scopes if _evaluates(scope)] if trains or _is_program(module) else []
     callers = _callers(scopes) if seeds or alone or evaluations else {}

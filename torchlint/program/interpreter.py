@@ -43,6 +43,8 @@ SHALLOW_STEPS = 2_000
 """The same for a root that is followed for what it does itself."""
 _BORN = frozenset((Sequence, Dict, Const, Symbol))
 """Kinds of values of which it is known where they were bound first."""
+LOGS = frozenset("debug info warning warn error exception critical log".split())
+LOGGERS = frozenset(("logger", "logging", "log", "warnings"))
 INIT_STEPS = 600
 """Expressions evaluated to learn what a class's __init__ keeps on self."""
 
@@ -171,7 +173,10 @@ class Interpreter(Evaluator):
 
     def expression(self, node: ast.Expr) -> str:
         value = node.value
-        if isinstance(value, ast.Attribute) and value.attr in METHODS:
+        kind = type(value)
+        if kind is ast.Constant or (kind is ast.Call and _only_tells(value)):  # type: ignore[arg-type]
+            return ""
+        if kind is ast.Attribute and value.attr in METHODS:  # type: ignore[attr-defined]
             value = self._called(value)
         self.eval(value)
         return ""
@@ -262,9 +267,7 @@ class Interpreter(Evaluator):
         return "return"
 
     def raising(self, node: ast.Raise) -> str:
-        if node.exc is not None:
-            self.eval(node.exc)
-        return "raise"
+        return "raise"  # what an exception is made of matters to nobody
 
     def breaking(self, node: ast.Break) -> str:
         if self._breaks:  # there is no loop where Python's grammar allows what its compiler refuses
@@ -510,6 +513,20 @@ class Interpreter(Evaluator):
 
     def importing(self, node: ast.Import | ast.ImportFrom) -> str:
         return ""
+
+
+def _only_tells(call: ast.Call) -> bool:
+    """Whether a statement only logs, or declares an option of the command line."""
+    func = call.func
+    if type(func) is not ast.Attribute:
+        return False
+    if func.attr == "add_argument":
+        return True
+    if func.attr not in LOGS:
+        return False
+    value = func.value
+    name = value.id if type(value) is ast.Name else value.attr if type(value) is ast.Attribute else ""
+    return name.lower().lstrip("_") in LOGGERS
 
 
 def _defaulted(info: FunctionInfo) -> Iterator[tuple[ast.expr | None, ast.arg]]:
