@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from torchlint.program.classes import ClassInfo
+from torchlint.program.classes import MODULE, ClassInfo
 from torchlint.program.events import (
     Accumulate,
     Call,
@@ -34,6 +34,7 @@ from torchlint.program.values import (
     Super,
     Symbol,
     Tensor,
+    Unseen,
     Value,
 )
 
@@ -126,6 +127,8 @@ class Caller(Library):
         """Call a value."""
         if isinstance(callee, Function):
             return self.call_function(callee, arguments, keywords, node)
+        if type(callee) is Unseen and self._follows_others():
+            return self.call_value(self.see(callee), arguments, keywords, node)
         if isinstance(callee, External):
             return self.call_external(callee.qualname, arguments, keywords, node)
         if isinstance(callee, Class):
@@ -173,6 +176,10 @@ class Caller(Library):
             self.emit(event)
             event.result = self.call_tensor_method(receiver, name, arguments, keywords, node)
             return event.result
+        if type(receiver) is Unseen:
+            if self._follows_others():
+                return self.call_method(self.see(receiver), name, arguments, keywords, node)
+            return self.unknown_call(Bound(receiver, name, node), arguments, keywords, node)
         if isinstance(receiver, External):
             return self.call_value(self.imported(f"{receiver.qualname}.{name}", self.frame), arguments, keywords, node)
         if isinstance(receiver, Compiled):
@@ -275,7 +282,7 @@ class Caller(Library):
         if (
             frames > (QUIET_DEPTH if self.quiet else SHALLOW_DEPTH if self.shallow else DEPTH)
             or (info.scope.of_type(ast.Yield) and any(d in CONTEXT_MANAGERS for d in info.decorators))
-            or (foreign and (self.quiet or self.shallow or self.foreign_steps <= 0))
+            or (foreign and not self._follows_others())
             or self.quiet > 3
         ):
             return self.unknown_call(Symbol(info.name, "result"), arguments, keywords, node)
@@ -311,6 +318,10 @@ class Caller(Library):
             self.grad = grad
             self.state.set(GRAD, "inference", inference)
         return self._results(frame, node)
+
+    def _follows_others(self) -> bool:
+        """Whether calls into other files are followed now."""
+        return not self.quiet and not self.shallow and self.foreign_steps > 0
 
     def _results(self, frame: Frame, node: ast.AST) -> Value:
         if frame.yielded:  # a generator: followed where it is called, as if it were drained at once
@@ -427,8 +438,9 @@ class Caller(Library):
             return True
         if annotation.startswith("builtins.") or parameter.annotation is None:
             return False
-        found = frame.module.definition(parameter.annotation, frame.scope.parent)
-        return isinstance(found, ClassInfo) and found.is_module is True
+        module = frame.module
+        dotted = module.dotted(parameter.annotation, frame.scope.parent)
+        return dotted is not None and module.project.derives(dotted, MODULE, module) is True
 
     def decorator_grad(self, info: FunctionInfo) -> Any:
         """The grad mode that a decorator puts around a function, as a Context, or None."""

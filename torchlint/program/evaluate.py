@@ -10,7 +10,7 @@ from typing import Any
 from torchlint.program.calls import Caller
 from torchlint.program.events import AttributeStore
 from torchlint.program.machine import MISSING, Frame, OutOfSteps
-from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported
+from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Unread
 from torchlint.program.values import (
     Array,
     Bound,
@@ -29,6 +29,7 @@ from torchlint.program.values import (
     Super,
     Symbol,
     Tensor,
+    Unseen,
     Value,
 )
 
@@ -58,7 +59,20 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.IsNot: operator.is_not,
 }
 _FOLDABLE = (int, float, complex, str, bool, type(None))
-_KNOWN_NOT_NONE = (Object, Tensor, Sequence, Dict, Optimizer, Scheduler, Loader, Parameters, Class, Function, Array)
+_KNOWN_NOT_NONE = (
+    Object,
+    Tensor,
+    Sequence,
+    Dict,
+    Optimizer,
+    Scheduler,
+    Loader,
+    Parameters,
+    Class,
+    Function,
+    Array,
+    Unseen,
+)
 _OPTIMIZERS = frozenset(("torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"))
 _NUMBER_LIMIT = 1 << 64
 
@@ -75,9 +89,9 @@ class Evaluator(Caller):
             raise OutOfSteps
         kind = type(node)
         if kind is ast.Name:
-            found = self.state.data.get((self.frame, node.id), MISSING)  # type: ignore[attr-defined]
-            if found is not MISSING:
-                return found  # type: ignore[no-any-return]
+            found: Value | None = self.state.data.get((self.frame, node.id))  # type: ignore[attr-defined]
+            if found is not None:
+                return found
         elif kind is ast.Constant:
             return Const(node.value, node)  # type: ignore[attr-defined]
         method = _METHODS.get(kind)
@@ -147,7 +161,19 @@ class Evaluator(Caller):
 
     def imported(self, dotted: str, frame: Frame) -> Value:
         """What an imported name stands for."""
-        found = self.module.project.definition(dotted, frame.module) if "." in dotted else Imported(dotted)
+        found = self.module.project.leads(dotted, frame.module) if "." in dotted else Imported(dotted)
+        if isinstance(found, Unread):
+            return Unseen(found.qualname, dotted, frame.module)
+        return self._led_to(found, dotted, frame)
+
+    def see(self, value: Unseen) -> Value:
+        """What a name of another file stands for, which is read now."""
+        if value.seen is None:
+            found = self.module.project.definition(value.dotted, value.asker)
+            value.seen = self._led_to(found, value.dotted, self.home_frame(value.asker))
+        return value.seen
+
+    def _led_to(self, found: Binding | None, dotted: str, frame: Frame) -> Value:
         if isinstance(found, Imported):
             return External(found.qualname)
         if found is None:
@@ -193,6 +219,8 @@ class Evaluator(Caller):
         kind = type(value)
         if kind is External:
             return self.imported(f"{value.qualname}.{name}", self.frame)  # type: ignore[attr-defined]
+        if kind is Unseen:
+            return self.get_attribute(self.see(value), name, node)  # type: ignore[arg-type]
         if kind is Object:
             return self.object_attribute(value, name, node)  # type: ignore[arg-type]
         if kind is Tensor:
@@ -390,7 +418,7 @@ class Evaluator(Caller):
         if isinstance(value, (Sequence, Dict)):
             items, exact = self.items(value)
             return bool(items) if exact else None
-        if isinstance(value, (Object, Optimizer, Scheduler, Class, Function)):
+        if isinstance(value, (Object, Optimizer, Scheduler, Class, Function, Unseen)):
             cls = value.cls if isinstance(value, Object) else None
             return None if cls is not None and (cls.method("__len__") or cls.method("__bool__")) else True
         return None

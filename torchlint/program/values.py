@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchlint.program.classes import ClassInfo
-    from torchlint.program.module import FunctionInfo
+    from torchlint.program.module import FunctionInfo, Module
     from torchlint.torchapi.modules import ModuleSpec
     from torchlint.torchapi.operations import Operation
 
@@ -82,6 +82,18 @@ class External(Value):
 
     def __repr__(self) -> str:
         return self.qualname
+
+
+class Unseen(External):
+    """A function or class of another file that nothing has asked for yet: ``dotted``, as ``asker`` imports it."""
+
+    __slots__ = ("asker", "dotted", "seen")
+
+    def __init__(self, qualname: str, dotted: str, asker: Module) -> None:
+        super().__init__(qualname)
+        self.dotted = dotted
+        self.asker = asker
+        self.seen: Value | None = None
 
 
 class Function(Value):
