@@ -39,10 +39,13 @@ STEPS = 30_000
 """Expressions evaluated for one root."""
 STEPS_PER_LINE = 20
 """Expressions evaluated for a file, per line of it, with STEPS as the floor."""
+FOREIGN_STEPS = 1_000
+"""The same in other files that a file's functions call into."""
 SHALLOW_STEPS = 2_000
 """The same for a root that is followed for what it does itself."""
 _BORN = frozenset((Sequence, Dict, Const, Symbol))
 """Kinds of values of which it is known where they were bound first."""
+
 LOGS = frozenset("debug info warning warn error exception critical log".split())
 LOGGERS = frozenset(("logger", "logging", "log", "warnings"))
 INIT_STEPS = 600
@@ -58,7 +61,7 @@ class Interpreter(Evaluator):
         self.module_like: set[Value] = set()
         self.visited: set[ast.AST] = set()
         self.inside_module = 0
-        self.foreign_steps = 1_000
+        self.foreign_steps = FOREIGN_STEPS
         self.receivers: dict[ClassInfo, Object] = {}
         self.base = self.state
         self._breaks: list[list[State]] = []
