@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from torchlint.check import AttributeUse, ClassInfo, Fix, FunctionInfo, Made, Module, Scope, module_class
+from torchlint.check import AttributeUse, ClassInfo, Fix, FunctionInfo, Made, Module, Scope, module_class, operations
 from torchlint.source.edits import Edits, Name, name_for, replace, safe, surround, unsafe
 
 REGISTERING = ("add_module", "register_module", "register_parameter", "setattr", "__setattr__")
@@ -117,7 +117,7 @@ def _candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | No
     found: tuple[str, AttributeUse, Made] | None = None
     instances = cls.module.instances
     fills = instances.fills(cls.scope).get(name, ())
-    if not fills and all(value is None or _is_empty(value) for value, _ in values):
+    if all(value is None or _is_empty(value) for value, _ in values) and not any(map(_may_put_layer, fills)):
         return None
     for use in writes:
         value = use.value
@@ -156,6 +156,10 @@ def _class_candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.SetComp, ast.Set, ast.GeneratorExp)
 _PLAIN = frozenset({"int", "float", "str", "bool", "len", "range", "round", "min", "max", "sum", "abs", "slice"})
 """Builtins that give no layer, whatever they are given."""
+_OF_MODULES_TOO = frozenset(
+    {*("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "requires_grad_", "apply", "xpu")}
+)
+"""Methods of tensors that modules have, too."""
 _MAKERS = frozenset(
     {"list", "tuple", "dict", "set", "deque", "defaultdict", "OrderedDict", "sorted", "reversed", "map", "deepcopy"}
 )
@@ -213,6 +217,15 @@ def _may_hold_layers(display: ast.expr, scope: Scope) -> bool:
     return not held or any(_may_be_layer(each, scope) for each in held)
 
 
+def _may_put_layer(fill: tuple[str, ast.AST, Scope]) -> bool:
+    """Whether what fills a container could be a layer."""
+    _, node, scope = fill
+    if isinstance(node, ast.Call):
+        return any(_may_be_layer(each, scope) for each in (*node.args, *(k.value for k in node.keywords)))
+    value = getattr(node, "value", None)
+    return value is None or _may_be_layer(value, scope)
+
+
 def _may_be_layer(node: ast.expr, scope: Scope) -> bool:
     if isinstance(node, ast.Constant):
         return node.value is None
@@ -221,8 +234,20 @@ def _may_be_layer(node: ast.expr, scope: Scope) -> bool:
     if _is_of_self(node, scope):  # an attribute of its own, which is registered by that
         return False
     if isinstance(node, ast.Call):
-        return not (isinstance(node.func, ast.Name) and node.func.id in _PLAIN)
+        return not _gives_no_layer(node)
     return not isinstance(node, (ast.JoinedStr, ast.Compare, ast.UnaryOp, ast.BinOp, ast.Lambda))
+
+
+def _gives_no_layer(call: ast.Call) -> bool:
+    """Whether a call is spelt as one of a builtin, of a tensor's method or of a function on tensors."""
+    func = call.func
+    if isinstance(func, ast.Name):
+        return func.id in _PLAIN
+    if not isinstance(func, ast.Attribute) or func.attr in _OF_MODULES_TOO:
+        return False
+    if isinstance(func.value, ast.Name) and func.value.id == "torch":
+        return operations.function(f"torch.{func.attr}") is not None
+    return operations.tensor_method(func.attr) is not None
 
 
 def _is_empty(value: ast.expr) -> bool:

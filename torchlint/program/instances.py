@@ -578,8 +578,11 @@ class Instances:
         table = self._tables[scope] = {}
 
         def add(target: ast.expr, node: ast.AST, value: ast.expr | None, how: str) -> None:
-            for name, path in _targets(target):
-                table.setdefault(name, []).append(Binding(node, value, how, path))
+            if isinstance(target, ast.Name):
+                table.setdefault(target.id, []).append(Binding(node, value, how))
+            elif not isinstance(target, (ast.Attribute, ast.Subscript)):
+                for name, path in _targets(target):
+                    table.setdefault(name, []).append(Binding(node, value, how, path))
 
         if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             arguments = scope.node.args
@@ -601,7 +604,8 @@ class Instances:
                 if item.optional_vars is not None:
                     add(item.optional_vars, node, None, "unknown")
         for bindings in table.values():
-            bindings.sort(key=_row)
+            if len(bindings) > 1:
+                bindings.sort(key=_row)
         return table
 
     def _reaching(self, bindings: list[Binding], use: ast.AST, scope: Scope) -> list[Binding]:
