@@ -86,11 +86,13 @@ class Linter:
         findings.sort(key=lambda finding: finding.sort_key)
         return findings
 
-    def done(self) -> None:
-        """Free what the last file was made into, where no cyclic garbage collector does it."""
-        if self.module is not None:
-            self.project.done(self.module)
-            self.module = None
+    def done(self) -> bool:
+        """Free what the last file was made into, where no cyclic garbage collector does it.
+
+        Returns whether next to nothing is kept for other files now, so that looking for garbage is cheap.
+        """
+        module, self.module = self.module, None
+        return module is not None and self.project.done(module)
 
     def unreadable(self, path: str, filename: str, error: UnreadableSource) -> list[Finding]:
         """What there is to say of a file whose bytes are no Python text."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torchlint.program.module import Module
     from torchlint.source.discovery import Found
 
-COLLECTED_EVERY = 200_000_000
-"""Bytes of linted source after which what is still unreachable is collected."""
+COLLECTED_EVERY = 50_000_000
+"""Bytes of linted source after which garbage in cycles is looked for even where much is kept."""
 
 
 class Session:
@@ -78,8 +78,10 @@ class Session:
         outcome = Outcome(findings)
         if self.work.remember and consulted and not any(finding.code == CHECK_FAILED for finding in findings):
             outcome = Outcome(findings, result=self._result(linter, consulted, found.path, findings))
-        linter.done()
-        self._collect_after(len(data))
+        self._since_collected += len(data)
+        if linter.done() or self._since_collected > COLLECTED_EVERY:
+            self._since_collected = 0
+            gc.collect()
         return outcome
 
     def _result(self, linter: Linter, consulted: Consulted, path: str, findings: list[Finding]) -> Result:
@@ -100,13 +102,6 @@ class Session:
         if self.work.remember:
             self._read[path] = Consulted(digest_of(data), stamp_of(status))
         return source_from_bytes(data, path, path)
-
-    def _collect_after(self, size: int) -> None:
-        """Free modules whose parts refer to each other, often enough to bound memory and seldom enough to be cheap."""
-        self._since_collected += size
-        if self._since_collected > COLLECTED_EVERY:
-            self._since_collected = 0
-            gc.collect()
 
 
 def imported_names(module: Module) -> set[str]:

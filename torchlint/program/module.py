@@ -153,8 +153,9 @@ class Module:
         if scope is not None:
             for each in scope.walk():
                 each.release()
-        for cls in self._classes.values():
-            cls.__dict__.clear()
+        for each in (*self._classes.values(), self.__dict__.get("instances")):
+            if each is not None:
+                each.__dict__.clear()
         self.__dict__.clear()
 
     @property

@@ -20,7 +20,7 @@ from torchlint.source.file import SourceFile
 from torchlint.torchapi.hierarchy import canonical, external_class_derives, is_known_name, knows_external_class
 
 NEVER_SEARCHED = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "builtins", "__future__", "scipy", "pandas"}
-KEPT_SOURCE = 4_000_000
+KEPT_SOURCE = 3_000_000
 """Characters of source whose trees are kept for other files' questions; trees are some 40 times larger."""
 
 STARS_FOLLOWED = 12
@@ -88,16 +88,18 @@ class Project:
         """The module of a file that is linted now; its text, not what other files may have read, is what counts."""
         return self._make(source, Module)
 
-    def done(self, module: Module) -> None:
-        """Say that a linted file's module is needed no more.
+    def done(self, module: Module) -> bool:
+        """Say that a linted file's module is needed no more; whether all that was kept went with it.
 
         Trees and scopes are full of cycles, and the cyclic garbage collector is off during a run, so they are taken
         apart by hand: a linted file's at once, what other files asked about all together when it has grown too large
         (they may point at each other).
         """
         module.release()
-        if self._kept > KEPT_SOURCE:
-            self.close()
+        if self._kept <= KEPT_SOURCE:
+            return False
+        self.close()
+        return True
 
     def keep(self, characters: int) -> None:
         """Say that so many characters of source have become trees that stay."""
