@@ -145,7 +145,7 @@ def _uses(scope: Scope, called: set[str]) -> Iterator[_Use]:
     node = scope.node
     if isinstance(node, ast.ClassDef):
         yield from _attributes(scope, called)
-    elif not isinstance(node, ast.Module) and any(isinstance(each, _MAKING) for each in _all_defaults(node)):
+    elif not isinstance(node, ast.Module) and (node.args.defaults or node.args.kw_defaults):
         yield from _defaults(scope, node)
     if scope.of_type(ast.Assign) and not called.isdisjoint(scope.stores):
         yield from _variables(scope, called)
@@ -156,10 +156,6 @@ def _making(scope: Scope) -> Iterator[ast.Assign]:
     for node in scope.of_type(ast.Assign):
         if isinstance(node, ast.Assign) and isinstance(node.value, _MAKING):
             yield node
-
-
-def _all_defaults(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.expr | None]:
-    return [*node.args.defaults, *node.args.kw_defaults]
 
 
 def _variables(scope: Scope, called: set[str]) -> Iterator[_Use]:
@@ -204,7 +200,7 @@ def _defaults(scope: Scope, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.L
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     for parameter, default in pairs:
-        if parameter.arg in scope.calls and scope.parent is not None:
+        if isinstance(default, _MAKING) and parameter.arg in scope.calls and scope.parent is not None:
             yield _Use(default, scope.parent, partial(_called_name, scope, parameter.arg, 0))
 
 

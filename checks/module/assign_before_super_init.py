@@ -52,13 +52,13 @@ class AssignBeforeSuperInit(Check):
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:
         init = cls.methods.get("__init__")
-        if init is None or _begins_with_super(init) or cls.method("__setattr__") is not None or is_template(cls.module):
+        if init is None or _begins_with_super(init) or is_template(cls.module):
             return
         reaching = _first_reaching(cls, init)
         if reaching is None:
             return
         early = _first_early(cls, init, reaching)
-        if early is None:
+        if early is None or cls.method("__setattr__") is not None:
             return
         node, what, kind = early
         report(
@@ -85,12 +85,11 @@ def _first_reaching(cls: ClassInfo, init: FunctionInfo) -> ast.Call | None:
             and reaches_module_init(call.func.value, init.module, scope) is not False
         ):
             found.append(call)
-    me = init.scope.self_name
     for name, calls in init.scope.calls.items():
-        helper = cls.method(name)
-        if helper is None or name == "__init__" or not any(helper.scope.all_calls("__init__")):
-            continue
-        found += [c for c in calls if isinstance(c.func, ast.Attribute) and _is_name(c.func.value, me)]
+        of_self = [call for call in calls if _is_on_self(call, init)]
+        helper = cls.method(name) if of_self and name != "__init__" else None
+        if helper is not None and any(helper.scope.all_calls("__init__")):
+            found += of_self
     return min(found, key=lambda call: (call.lineno, call.col_offset), default=None)
 
 
@@ -112,14 +111,11 @@ def _first_early(cls: ClassInfo, init: FunctionInfo, reaching: ast.Call) -> tupl
             if call.lineno < reaching.lineno and _is_on_self(call, init) and cls.method(method) is None:
                 early.append((call, f"self.{method}(...)", "buffer" if "buffer" in method else "module"))
     for name, calls in init.scope.calls.items():
-        helper = cls.method(name)
-        if helper is None or helper is init:
-            continue
-        for call in calls:
-            if call.lineno < reaching.lineno and _is_on_self(call, init):
-                attribute = _registered_by(helper)
-                if attribute is not None:
-                    early.append((call, f"self.{name}(), which sets self.{attribute},", "module"))
+        before = [call for call in calls if call.lineno < reaching.lineno and _is_on_self(call, init)]
+        helper = cls.method(name) if before else None
+        attribute = _registered_by(helper) if helper is not None and helper is not init else None
+        if attribute is not None:
+            early += [(call, f"self.{name}(), which sets self.{attribute},", "module") for call in before]
     return min(early, key=lambda found: (found[0].lineno, found[0].col_offset), default=None)
 
 

@@ -67,7 +67,7 @@ class ParameterOverwritten(Check):
                     if isinstance(target.value, ast.Name) and target.value.id == scope.self_name:
                         continue
                     if target.attr not in ("weight", "bias") and not any(
-                        _is_made_parameter(cls, target.attr) for cls in _writers(module).get(target.attr, ())
+                        _makes_parameter(cls, target.attr) for cls in _writers(module).get(target.attr, ())
                     ):
                         continue
                     if not _makes_tensor(node.value, scope, module):  # type: ignore[attr-defined]
@@ -97,13 +97,17 @@ def _writers(module: Module) -> dict[str, list[ClassInfo]]:
 
 def _is_made_parameter(cls: ClassInfo, name: str) -> bool:
     """Whether something called Parameter is assigned to the attribute, by the looks of it."""
-    for base in (cls, *cls.ancestors()):
-        for use in base.writes(name) if _calls_parameter(base) else ():
-            value = use.value
-            if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):
-                last = value.func.attr if isinstance(value.func, ast.Attribute) else value.func.id
-                if "Param" in last:
-                    return True
+    return _makes_parameter(cls, name) or any(_makes_parameter(base, name) for base in cls.ancestors())
+
+
+def _makes_parameter(cls: ClassInfo, name: str) -> bool:
+    """Whether the class's own methods do."""
+    for use in cls.writes(name) if _calls_parameter(cls) else ():
+        value = use.value
+        if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):
+            last = value.func.attr if isinstance(value.func, ast.Attribute) else value.func.id
+            if "Param" in last:
+                return True
     return False
 
 

@@ -63,7 +63,9 @@ class RequiresGradHasNoEffect(Check):
         for scope in module.scope.walk():
             for node in scope.of_type(ast.Assign):
                 for target in node.targets:  # type: ignore[attr-defined]
-                    if isinstance(target, ast.Attribute) and _LOOKALIKE.fullmatch(target.attr):
+                    if not isinstance(target, ast.Attribute) or target.attr[0] not in "rR":
+                        continue
+                    if _LOOKALIKE.fullmatch(target.attr):
                         self._check_target(target, node, scope, module, report)  # type: ignore[arg-type]
         for compared in _compared(module):
             report(
@@ -71,13 +73,12 @@ class RequiresGradHasNoEffect(Check):
                 f"{ast.unparse(compared)} compares and throws the answer away; assign with =.",
                 fix=_assigned(compared, module),
             )
-        for scope in module.scope.walk():
-            for node, name in _switched_on(scope, module):
-                report(
-                    node,
-                    f"{name} makes an integer tensor, which can't require gradients: this raises RuntimeError. "
-                    "Make it a floating point tensor.",
-                )
+        for node, name in _switched_on(module):
+            report(
+                node,
+                f"{name} makes an integer tensor, which can't require gradients: this raises RuntimeError. "
+                "Make it a floating point tensor.",
+            )
 
     def _check_target(
         self, target: ast.Attribute, node: ast.Assign, scope: Scope, module: Module, report: Report
@@ -184,15 +185,15 @@ def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
 
 
-def _switched_on(scope: Scope, module: Module) -> Iterator[tuple[ast.expr, str]]:
+def _switched_on(module: Module) -> Iterator[tuple[ast.expr, str]]:
     """Integer tensors that are to require gradients by an argument or by requires_grad_()."""
     for name in ("tensor", "arange", "randint", "randperm", "zeros", "ones", "full", "empty", "eye"):
-        for call in scope.calls.get(name, ()):
+        for call, scope in module.scope.all_calls(name):
             if any(k.arg == _RIGHT and _is_true(k.value) for k in call.keywords) and _makes_integers(
                 call, scope, module
             ):
                 yield call, ast.unparse(call.func)
-    for call in scope.calls.get("requires_grad_", ()):
+    for call, scope in module.scope.all_calls("requires_grad_"):
         off = [*call.args, *(k.value for k in call.keywords)]
         if isinstance(call.func, ast.Attribute) and all(_is_true(value) for value in off):
             made = call.func.value
