@@ -630,15 +630,19 @@ class Instances:
                 if binding.node is loop and binding.how == "element":
                     return [binding]
         found: list[Binding] = []
+        certain = 0  # the row of what surely ran before the use: nothing comes round a loop that this stands in
         for binding in reversed(_between(bindings, 0, row - 1) or bindings[:1]):
             is_parameter = isinstance(binding.node, ast.arg)
             if is_parameter or getattr(binding.node, "end_lineno", 0) < row:
                 found.append(binding)
                 if is_parameter or _surely_ran(binding.node, below, parents):
+                    certain = 0 if is_parameter else _row(binding)
                     break
         found.reverse()
         seen = set(found)
         for loop in loops:
+            if certain > loop.lineno:
+                break
             for binding in _between(bindings, max(row, loop.lineno + 1), loop.end_lineno or 0):
                 if binding not in seen and binding.node not in below and not isinstance(binding.node, ast.arg):
                     seen.add(binding)
