@@ -179,7 +179,7 @@ class Caller(Library):
         if type(receiver) is Unseen:
             if self._follows_others():
                 return self.call_method(self.see(receiver), name, arguments, keywords, node)
-            return self.unknown_call(Bound(receiver, name, node), arguments, keywords, node)
+            return self.call_external(f"{receiver.qualname}.{name}", arguments, keywords, node)
         if isinstance(receiver, External):
             return self.call_value(self.imported(f"{receiver.qualname}.{name}", self.frame), arguments, keywords, node)
         if isinstance(receiver, Compiled):

@@ -11,6 +11,7 @@ from torchlint.program.calls import Caller
 from torchlint.program.events import AttributeStore
 from torchlint.program.machine import MISSING, Frame, OutOfSteps
 from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Unread
+from torchlint.program.project import NEVER_SEARCHED
 from torchlint.program.values import (
     Array,
     Bound,
@@ -32,6 +33,7 @@ from torchlint.program.values import (
     Unseen,
     Value,
 )
+from torchlint.torchapi.hierarchy import canonical
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -161,6 +163,8 @@ class Evaluator(Caller):
 
     def imported(self, dotted: str, frame: Frame) -> Value:
         """What an imported name stands for."""
+        if self.shallow and dotted.partition(".")[0] not in NEVER_SEARCHED:
+            return Unseen(canonical(dotted), dotted, frame.module)
         found = self.module.project.leads(dotted, frame.module) if "." in dotted else Imported(dotted)
         if isinstance(found, Unread):
             return Unseen(found.qualname, dotted, frame.module)

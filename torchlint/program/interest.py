@@ -57,6 +57,8 @@ LEAF_WORDS = (".weight", ".bias", "requires_grad", "parameters(", "Parameter(")
 """Words without one of which a function changes no leaf that it could be told of."""
 
 LEAF_ATTRIBUTES = ("weight", "bias")
+LEAF_SPEECH = frozenset((*LEAF_ATTRIBUTES, "Parameter", "parameters", "named_parameters"))
+"""Attributes that say that an expression gives a leaf."""
 
 TRANSFORMING = frozenset("to cuda cpu double float half view reshape mul div t transpose unsqueeze expand".split())
 """Methods that give a new tensor, called on a leaf as it is made."""
@@ -348,25 +350,31 @@ def _holds_leaf(scope: Scope, names: set[str]) -> bool:
 
 
 def _binds(target: ast.expr, names: set[str]) -> bool:
-    """Whether a target names one of these, in whatever it is."""
+    """Whether a target binds one of these names, or something in what it stands for."""
+    while isinstance(target, (ast.Attribute, ast.Subscript, ast.Starred)):
+        target = target.value
     if isinstance(target, ast.Name):
         return target.id in names
-    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(target))
+    return isinstance(target, (ast.Tuple, ast.List)) and any(_binds(part, names) for part in target.elts)
 
 
-def _speaks_of_leaf(node: ast.expr) -> bool:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and part.attr in (
-            *LEAF_ATTRIBUTES,
-            "Parameter",
-            "parameters",
-            "named_parameters",
-        ):
+def _speaks_of_leaf(value: ast.expr) -> bool:
+    pending: list[ast.AST] = [value]
+    for node in pending:
+        kind = type(node)
+        if kind is ast.Constant:
+            continue
+        if kind is ast.Name:
+            if node.id == "Parameter":  # type: ignore[attr-defined]
+                return True
+        elif kind is ast.Attribute:
+            if node.attr in LEAF_SPEECH:  # type: ignore[attr-defined]
+                return True
+            pending.append(node.value)  # type: ignore[attr-defined]
+        elif kind is ast.keyword and node.arg == "requires_grad":  # type: ignore[attr-defined]
             return True
-        if isinstance(part, ast.Name) and part.id == "Parameter":
-            return True
-        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
-            return True
+        else:
+            pending += ast.iter_child_nodes(node)
     return False
 
 

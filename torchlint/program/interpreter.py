@@ -35,9 +35,9 @@ from torchlint.program.values import (
     Value,
 )
 
-STEPS = 30_000
+STEPS = 12_000
 """Expressions evaluated for one root."""
-STEPS_PER_LINE = 20
+STEPS_PER_LINE = 8
 """Expressions evaluated for a file, per line of it, with STEPS as the floor."""
 FOREIGN_STEPS = 1_000
 """The same in other files that a file's functions call into."""
