@@ -41,6 +41,9 @@ from torchlint.program.values import (
 DEPTH = 6
 """How many calls deep the project's functions are followed."""
 
+FOREIGN_CALL = 25
+"""How many steps it counts for that a function of another file must be read to be followed."""
+
 SHALLOW_DEPTH = 2
 """The same from a root that is followed for what it does itself."""
 
@@ -313,7 +316,7 @@ class Caller(Library):
             frame.block = None  # it is active no more, and a block that no trace keeps must not keep it
             self.leave(block)
             if foreign:
-                self.foreign_steps -= outer_steps - self.steps
+                self.foreign_steps -= outer_steps - self.steps + FOREIGN_CALL
         if decorated is not None:
             self.grad = grad
             self.state.set(GRAD, "inference", inference)

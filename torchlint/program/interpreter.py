@@ -66,7 +66,7 @@ class Interpreter(Evaluator):
         self.base = self.state
         self._breaks: list[list[State]] = []
         self._continues: list[list[State]] = []
-        self.budget = max(STEPS, STEPS_PER_LINE * module.source.text.count("\n"))
+        self.budget = STEPS
 
     # ---------------------------------------------------------------- roots
 
@@ -74,6 +74,9 @@ class Interpreter(Evaluator):
         """Traces of everything of interest in the file: the module's body first, then what it didn't reach."""
         wanted = interest.wanted(self.module)
         traces: list[Trace] = []
+        if not wanted:
+            return traces
+        self.budget = max(STEPS, STEPS_PER_LINE * self.module.source.text.count("\n"))
         scope = self.module.scope
         if scope in wanted:
             frame = self.home_frame(self.module)
