@@ -187,7 +187,6 @@ class DatasetClass:
     """Kind: every class of the file that is known to derive from torch.utils.data.Dataset."""
 
 
-Handler = Callable[[Any, Any, "Report"], None]
 _F = TypeVar("_F", bound=Callable[..., None])
 
 
@@ -287,6 +286,8 @@ class Report:
         )
 
 
+_Handler = Callable[[Any, Report], None]
+
 _CLASS_KINDS: dict[type, Callable[[ClassInfo], bool | None]] = {
     AnyClass: lambda c: True,
     ModuleClass: lambda c: c.is_module,
@@ -302,20 +303,19 @@ class Runner:
     """
 
     def __init__(self, checks: Iterable[type[Check]]) -> None:
-        checks = list(checks)
-        self._handlers: dict[type, list[tuple[Check, Callable[[Any, Report], None]]]] = {}
-        for each in checks:
-            check = each()
+        self._checks = [each() for each in checks]
+        self._handlers: dict[type, list[tuple[Check, _Handler]]] = {}
+        for check in self._checks:
             for kind, method in check.handlers():
                 self._handlers.setdefault(kind, []).append((check, getattr(check, method)))
-        words = {word for each in checks for word in each.mentions}
-        self._parts = {word: [part for part in words if part in word and part != word] for word in words}
         self._event_kinds = [kind for kind in self._handlers if issubclass(kind, (Event, Trace))]
         self._class_kinds = [(test, kind) for kind, test in _CLASS_KINDS.items() if kind in self._handlers]
+        words = sorted({word for check in self._checks for word in check.mentions}, key=len)
+        self._words = [(word, [part for part in words if part in word and part != word]) for word in words]
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
         """All findings of the checks on one file, in no particular order."""
-        file = _FileRun(module, failed, self._handlers, self._parts)
+        file = _FileRun(module, failed, self._handlers, self._concerned(module.source.text))
         file.tell(Module, module)
         for test, kind in self._class_kinds:
             if file.handlers(kind):
@@ -328,6 +328,14 @@ class Runner:
         if any(file.handlers(kind) for kind in self._event_kinds):
             self._follow(module, file)
         return file.findings
+
+    def _concerned(self, text: str) -> set[Check]:
+        """The checks whose words a file holds; a word is not looked for where a part of it is missing."""
+        held: set[str] = set()
+        for word, parts in self._words:
+            if held.issuperset(parts) and word in text:
+                held.add(word)
+        return {check for check in self._checks if not check.mentions or not held.isdisjoint(check.mentions)}
 
     def _follow(self, module: Module, file: _FileRun) -> None:
         """Show what the program does: events in the order they happen, then each trace as a whole."""
@@ -350,62 +358,41 @@ class Runner:
             trace.release()
 
 
-_Handler = Callable[[Any, Report], None]
-
-
 class _FileRun:
-    """One file's findings as they come, and which checks have a say in it."""
+    """One file's findings as they come, and the checks that have a say in it."""
 
     def __init__(
         self,
         module: Module,
         failed: Callable[[Check, Exception], None],
         handlers: dict[type, list[tuple[Check, _Handler]]],
-        parts: dict[str, list[str]],
+        concerned: set[Check],
     ) -> None:
         self.findings: list[Finding] = []
         self._module = module
         self._failed = failed
         self._all = handlers
-        self._wanted: dict[type, list[tuple[Check, _Handler, Report]]] = {}
-        self._reports: dict[Check, Report | None] = {}
-        self._parts = parts
-        self._found: dict[str, bool] = {}
+        self._concerned = concerned
+        self._wanted: dict[type, list[tuple[Check, _Handler]]] = {}
+        self._reports: dict[Check, Report] = {}
 
-    def handlers(self, kind: type) -> list[tuple[Check, _Handler, Report]]:
+    def handlers(self, kind: type) -> list[tuple[Check, _Handler]]:
         """The methods that want to see things of a kind in this file."""
         wanted = self._wanted.get(kind)
         if wanted is None:
-            wanted = self._wanted[kind] = []
-            for check, method in self._all.get(kind, ()):
-                report = self._report(check)
-                if report is not None:
-                    wanted.append((check, method, report))
+            concerned = self._concerned
+            wanted = self._wanted[kind] = [pair for pair in self._all.get(kind, ()) if pair[0] in concerned]
         return wanted
 
     def tell(self, kind: type, subject: object) -> None:
         """Show a thing to the methods that want to see it."""
-        failed = []
-        for check, method, report in self.handlers(kind):
+        for check, method in self.handlers(kind):
+            report = self._reports.get(check)
+            if report is None:
+                report = self._reports[check] = Report(check, self._module, self.findings)
             try:
                 method(subject, report)
             except Exception as error:
-                failed.append(check)
+                self._concerned.discard(check)
+                self._wanted = {}
                 self._failed(check, error)
-        for check in failed:
-            self._reports[check] = None
-            self._wanted.clear()
-
-    def _report(self, check: Check) -> Report | None:
-        if check not in self._reports:
-            wanted = not check.mentions or any(map(self._holds, check.mentions))
-            self._reports[check] = Report(check, self._module, self.findings) if wanted else None
-        return self._reports[check]
-
-    def _holds(self, word: str) -> bool:
-        """Whether the file's text holds a word; not looked for where one that is part of it is known to be missing."""
-        found = self._found.get(word)
-        if found is None:
-            found = all(map(self._holds, self._parts[word])) and word in self._module.source.text
-            self._found[word] = found
-        return found
