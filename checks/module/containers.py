@@ -18,6 +18,7 @@ _BY_HAND = frozenset(
 )
 """Methods whose override means that a class sees to its members itself."""
 
+_ATTRIBUTE = re.compile(r"\.(\w+)")
 _HARMLESS = frozenset(
     f"builtins.{name}"
     for name in (
@@ -88,10 +89,12 @@ def _is_read(cls: ClassInfo, name: str) -> bool:
     """Whether anything but ``__init__`` looks at the attribute: what only helps to build isn't part of the module."""
     if any(use.method.name != "__init__" for use in cls.reads(name)):
         return True
-    return any(
-        re.search(rf"\.{name}\b", line) and not line.lstrip().startswith(("import ", "from ", "#"))
-        for line in _lines_outside(cls)
-    )
+    memo = cls.module.memo
+    key = ("attributes outside __init__", cls.node)
+    if key not in memo:
+        code = (line for line in _lines_outside(cls) if not line.lstrip().startswith(("import ", "from ", "#")))
+        memo[key] = {found for line in code for found in _ATTRIBUTE.findall(line)}
+    return name in memo[key]
 
 
 def _lines_outside(cls: ClassInfo) -> Iterator[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 
-from torchlint.check import AttributeUse, Check, ClassInfo, ModuleClass, Report, Severity, on
+from torchlint.check import AttributeUse, Check, ClassInfo, Module, ModuleClass, Report, Severity, on
 
 _ITERATING = ("children", "named_children", "modules", "named_modules", "get_submodule", "__getattr__")
+_WORD = re.compile(r"\w+")
 _KEPT = re.compile(r"#.*\b(compat|checkpoint|legacy|unused|not used|kept|state.?dict|backward)", re.IGNORECASE)
 
 
@@ -88,12 +90,17 @@ def _is_in_sight(cls: ClassInfo) -> bool:
 
 def _is_used(cls: ClassInfo, name: str) -> bool:
     """Whether the name stands anywhere else in the files of the class and its bases, in code or in a string."""
-    word = re.compile(rf"\b{re.escape(name)}\b")
     own = cls.module
     others = {base.module for base in cls.ancestors()} - {own}
-    if len(word.findall(own.source.text)) > len(cls.writes(name)):
-        return True
-    return any(word.search(module.source.text) for module in others)
+    return _words(own)[name] > len(cls.writes(name)) or any(name in _words(module) for module in others)
+
+
+def _words(module: Module) -> Counter[str]:
+    """How often each word stands in a file."""
+    key = ("words",)
+    if key not in module.memo:
+        module.memo[key] = Counter(_WORD.findall(module.source.text))
+    return module.memo[key]  # type: ignore[no-any-return]
 
 
 def _is_kept_on_purpose(use: AttributeUse, cls: ClassInfo) -> bool:
