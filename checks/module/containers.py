@@ -347,8 +347,20 @@ def _local_escapes(local: str, use: AttributeUse, cls: ClassInfo) -> bool:
 
 
 def _name_is_handed_over(local: str, but: ast.AST | None, scope: Scope, method: Scope, cls: ClassInfo) -> bool:
-    uses = (n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and n.id == local and n is not but)
-    return any(isinstance(use.ctx, ast.Load) and _is_handed_over(use, scope, method, cls) for use in uses)
+    uses = _names_read(scope, cls.module).get(local, ())
+    return any(use is not but and _is_handed_over(use, scope, method, cls) for use in uses)
+
+
+def _names_read(scope: Scope, module: Module) -> dict[str, list[ast.Name]]:
+    """Where a scope and those below read each name; worked out once."""
+    key = ("names read", scope)
+    if key not in module.memo:
+        table: dict[str, list[ast.Name]] = {}
+        for node in ast.walk(scope.node):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                table.setdefault(node.id, []).append(node)
+        module.memo[key] = table
+    return module.memo[key]  # type: ignore[no-any-return]
 
 
 def _is_handed_over(node: ast.AST, scope: Scope, method: Scope, cls: ClassInfo) -> bool:
