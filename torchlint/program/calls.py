@@ -81,6 +81,7 @@ class Caller(Library):
     def arguments(self, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
         """The values of a call's arguments; what a star brings in is unknown unless it is a known sequence."""
         positional: list[Value] = []
+        keywords: dict[str, Value] = {}
         for argument in node.args:
             if type(argument) is ast.Starred:
                 inner = self.eval(argument.value)
@@ -92,7 +93,6 @@ class Caller(Library):
                 positional.append(Symbol("*", "element", inner, argument))
             else:
                 positional.append(self.eval(argument))
-        keywords: dict[str, Value] = {}
         for keyword in node.keywords:
             value = self.eval(keyword.value)
             if keyword.arg is not None:

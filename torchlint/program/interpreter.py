@@ -376,8 +376,8 @@ class Interpreter(Evaluator):
         return flow
 
     def _second_pass(self, node: ast.AST, rebind: object) -> str:
-        if self.passes > 1:
-            return ""
+        if self.passes > isinstance(node, ast.While):
+            return ""  # in a second pass of a loop around this one: what a turn leaves to the next was seen before
         again = self.enter("again", node)
         self.passes += 1
         try:
