@@ -30,7 +30,7 @@ RECORDED: tuple[type[ast.AST], ...] = (
     ast.Yield,
     ast.YieldFrom,
 )
-"""Node types that a scope keeps in lists of their own, in document order."""
+"""Node types that a scope keeps in lists of their own, in document order; and ``ast.Expr`` of an attribute alone."""
 
 _RECORDED = frozenset(RECORDED)
 _FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
@@ -245,6 +245,8 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
         node = pop()
         kind = type(node)
         if kind is ast.Expr:  # whatever is most frequent comes first
+            if type(node.value) is ast.Attribute:
+                nodes.setdefault(ast.Expr, []).append(node)
             node = node.value
             kind = type(node)
         if kind is ast.Call:

@@ -6,7 +6,6 @@ The rule about them tells them; rules about what is missing (a zero_grad, an eva
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from torchlint.program.index import Scope
@@ -15,19 +14,7 @@ from torchlint.program.module import Module
 METHODS = frozenset({"eval", "train", "step", "zero_grad", "backward"})
 MODES = frozenset({"torch.no_grad", "torch.inference_mode", "torch.enable_grad"})
 
-_SUSPECT = re.compile(
-    r"^[^#\n]*\.(?:eval|train|step|zero_grad|backward)[ \t]*(?:[;#].*)?$"
-    r"|^[ \t]*(?:async[ \t]+)?with\b[^#\n]*\b(?:no_grad|inference_mode|enable_grad)[ \t]*(?:[:,]|as\b)"
-    r"|(?:^|[;:])[ \t]*[\w.]*\b(?:no_grad|inference_mode|enable_grad)\([^()\n]*\)[ \t]*(?:[;#].*)?$",
-    re.MULTILINE,
-)
-_STOPS = {
-    **{f".{name}": re.compile(rf"\.{name}[ \t]*(?:[;#].*)?$", re.MULTILINE) for name in sorted(METHODS)},
-    **{
-        name: re.compile(rf"{name}(?:[ \t]*(?:[:,]|as\b)|\([^()\n]*\)[ \t]*(?:[;#].*)?$)", re.MULTILINE)
-        for name in sorted(mode.rpartition(".")[2] for mode in MODES)
-    },
-}
+_MODE_NAMES = frozenset(mode.rpartition(".")[2] for mode in MODES)
 
 
 class Uncalled:
@@ -50,50 +37,38 @@ class Uncalled:
 
 
 def find_uncalled(module: Module) -> Iterator[Uncalled]:
-    """All such places of a file; most files are passed over by a look at their text."""
-    if not _is_suspect(module.source.text):
-        return
-    for node, scope in _statements(module):
-        if isinstance(node, (ast.With, ast.AsyncWith)):
-            for item in node.items:
-                name = module.qualname(item.context_expr, scope)
-                if name in MODES:
-                    yield Uncalled(item.context_expr, name.rpartition(".")[2], scope, is_entered=True)
-        elif isinstance(node.value, ast.Attribute):
-            if node.value.attr in METHODS and module.dotted(node.value, scope) is None:
-                yield Uncalled(node.value, node.value.attr, scope)
-        elif isinstance(node.value, ast.Call):
-            name = module.qualname(node.value.func, scope)
-            if name in MODES:
-                yield Uncalled(node.value, name.rpartition(".")[2], scope, is_called=True)
-
-
-def _is_suspect(text: str) -> bool:
-    """Whether a line of the text matches; only lines that a faster search stops at are matched."""
-    return any(
-        word in text and any(_SUSPECT.search(_line(text, found)) for found in search.finditer(text))
-        for word, search in _STOPS.items()
-    )
-
-
-def _line(text: str, found: re.Match[str]) -> str:
-    end = text.find("\n", found.end())
-    return text[text.rfind("\n", 0, found.start()) + 1 : end if end >= 0 else len(text)]
-
-
-def _statements(module: Module) -> Iterator[tuple[ast.Expr | ast.With | ast.AsyncWith, Scope]]:
-    """Expression and with statements of the file, each with its scope."""
+    """All such places of a file."""
     for scope in module.scope.walk():
-        if isinstance(scope.node, ast.Lambda):
-            continue
-        pending: list[ast.stmt] = list(scope.node.body)
-        while pending:
-            node = pending.pop()
-            if isinstance(node, (ast.Expr, ast.With, ast.AsyncWith)):
-                yield node, scope
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                continue
-            for field in ("body", "orelse", "finalbody"):
-                pending += getattr(node, field, ())
-            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-                pending += part.body
+        for statement in scope.of_type(ast.Expr):
+            node = statement.value  # type: ignore[attr-defined]
+            if node.attr in METHODS and module.dotted(node, scope) is None:
+                yield Uncalled(node, node.attr, scope)
+        for entered in _entered(scope):
+            if isinstance(entered, (ast.Name, ast.Attribute)):
+                name = module.qualname(entered, scope) if _last(entered) in _MODE_NAMES else None
+                if name in MODES:
+                    yield Uncalled(entered, _last(entered), scope, is_entered=True)
+        if not _MODE_NAMES.isdisjoint(scope.calls):
+            for call in _standing_alone(scope):
+                if module.qualname(call.func, scope) in MODES:
+                    yield Uncalled(call, _last(call.func), scope, is_called=True)
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _entered(scope: Scope) -> list[ast.expr]:
+    """What the with statements of a scope enter."""
+    statements = (*scope.of_type(ast.With), *scope.of_type(ast.AsyncWith))
+    return [item.context_expr for statement in statements for item in statement.items]  # type: ignore[attr-defined]
+
+
+def _standing_alone(scope: Scope) -> Iterator[ast.Call]:
+    """Calls of modes that are statements of their own."""
+    usual = {id(node) for node in _entered(scope)}
+    usual |= {id(node) for child in scope.children for node in getattr(child.node, "decorator_list", ())}
+    for name in sorted(_MODE_NAMES & scope.calls.keys()):
+        for call in scope.calls[name]:
+            if id(call) not in usual and isinstance(scope.parents.get(call), ast.Expr):
+                yield call
