@@ -203,7 +203,8 @@ def on(*kinds: type) -> Callable[[_F], _F]:
 class Check:
     """One rule.
 
-    ``mentions``: the file's text must hold one of these strings, or the check is not run on it (empty: always).
+    ``mentions``: the file's text must hold one of these strings, or the file must call one of the names in ``calls``
+    (their last part counts), or the check is not run on it (both empty: always).
     ``failures``: catalogue ids of what the user would have met. ``fixable``: what its fixes are, or None.
     """
 
@@ -213,6 +214,7 @@ class Check:
     fixable: ClassVar[Applicability | None] = None
     failures: ClassVar[tuple[str, ...]] = ()
     mentions: ClassVar[tuple[str, ...]] = ()
+    calls: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def handlers(cls) -> Iterator[tuple[type, str]]:
@@ -310,12 +312,12 @@ class Runner:
                 self._handlers.setdefault(kind, []).append((check, getattr(check, method)))
         self._event_kinds = [kind for kind in self._handlers if issubclass(kind, (Event, Trace))]
         self._class_kinds = [(test, kind) for kind, test in _CLASS_KINDS.items() if kind in self._handlers]
-        words = sorted({word for check in self._checks for word in check.mentions}, key=len)
-        self._words = [(word, [part for part in words if part in word and part != word]) for word in words]
+        words = {word for check in self._checks for word in check.mentions}
+        self._parts = {word: [part for part in words if part in word and part != word] for word in words}
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
         """All findings of the checks on one file, in no particular order."""
-        file = _FileRun(module, failed, self._handlers, self._concerned(module.source.text))
+        file = _FileRun(module, failed, self._handlers, self._concerned(module))
         file.tell(Module, module)
         for test, kind in self._class_kinds:
             if file.handlers(kind):
@@ -329,13 +331,24 @@ class Runner:
             self._follow(module, file)
         return file.findings
 
-    def _concerned(self, text: str) -> set[Check]:
-        """The checks whose words a file holds; a word is not looked for where a part of it is missing."""
-        held: set[str] = set()
-        for word, parts in self._words:
-            if held.issuperset(parts) and word in text:
-                held.add(word)
-        return {check for check in self._checks if not check.mentions or not held.isdisjoint(check.mentions)}
+    def _concerned(self, module: Module) -> set[Check]:
+        """The checks that have a say in a file, told by its words and by the names that it calls."""
+        text, called = module.source.text, module.scope.called
+        held: dict[str, bool] = {}
+
+        def holds(word: str) -> bool:
+            known = held.get(word)
+            if known is None:  # it isn't looked for where a part of it is missing
+                known = held[word] = all(map(holds, self._parts[word])) and word in text
+            return known
+
+        return {
+            check
+            for check in self._checks
+            if (not check.mentions and not check.calls)
+            or not called.isdisjoint(check.calls)
+            or any(map(holds, check.mentions))
+        }
 
     def _follow(self, module: Module, file: _FileRun) -> None:
         """Show what the program does: events in the order they happen, then each trace as a whole."""

@@ -37,7 +37,7 @@ class AnomalyModeLeftOn(Check):
     severity = Severity.INFO
     fixable = Applicability.SAFE
     failures = ("T-B4",)
-    mentions = ("detect_anomaly",)
+    calls = ("detect_anomaly", "set_detect_anomaly")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

@@ -37,7 +37,7 @@ class BackwardOnNonScalar(Check):
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
     failures = ("T-A3",)
-    mentions = ("backward",)
+    calls = ("backward", "manual_backward")
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:

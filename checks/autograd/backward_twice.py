@@ -39,7 +39,7 @@ class BackwardTwice(Check):
     name = "backward-twice"
     severity = Severity.ERROR
     failures = ("T-A1", "L-05", "R-10")
-    mentions = ("backward", "autograd.grad")
+    calls = ("backward", "manual_backward", "grad")
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:

@@ -38,7 +38,7 @@ class BackwardWithoutGraph(Check):
     name = "backward-without-graph"
     severity = Severity.ERROR
     failures = ("T-A2", "L-04", "R-04")
-    mentions = ("backward", "autograd.grad")
+    calls = ("backward", "manual_backward", "grad")
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:

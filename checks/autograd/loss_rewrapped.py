@@ -49,7 +49,7 @@ class LossRewrapped(Check):
     name = "loss-rewrapped"
     severity = Severity.ERROR
     failures = ("T-A2", "L-04")
-    mentions = ("backward",)
+    calls = ("backward", "manual_backward")
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:

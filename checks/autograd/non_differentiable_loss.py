@@ -34,7 +34,7 @@ class NonDifferentiableLoss(Check):
     name = "non-differentiable-loss"
     severity = Severity.ERROR
     failures = ("T-A2",)
-    mentions = ("backward",)
+    calls = ("backward", "manual_backward")
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:

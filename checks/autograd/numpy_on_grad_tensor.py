@@ -40,7 +40,7 @@ class NumpyOnGradTensor(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-A4", "X-19")
-    mentions = ("numpy", "np", "plt")
+    mentions = ("np", "numpy", "plt")
 
     @on(Call)
     def check(self, call: Call, report: Report) -> None:

@@ -41,7 +41,7 @@ class RecurrentStateNotDetached(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-A1", "L-05")
-    mentions = ("backward",)
+    calls = ("backward", "manual_backward")
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:

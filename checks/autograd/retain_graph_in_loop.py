@@ -37,7 +37,7 @@ class RetainGraphInLoop(Check):
     name = "retain-graph-in-loop"
     severity = Severity.WARNING
     failures = ("L-05", "L-08", "R-03")
-    mentions = ("backward",)
+    calls = ("backward", "manual_backward")
 
     @on(Backward)
     def check(self, backward: Backward, report: Report) -> None:

@@ -67,7 +67,7 @@ class LoadWithoutMode(Check):
     severity = Severity.WARNING
     fixable = Applicability.SAFE
     failures = ("T-H2",)
-    mentions = ("load_state_dict",)
+    calls = ("load_state_dict",)
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

@@ -41,7 +41,7 @@ class StrictFalseUnchecked(Check):
     name = "strict-false-unchecked"
     severity = Severity.WARNING
     failures = ("T-D6", "L-12")
-    mentions = ("load_state_dict",)
+    calls = ("load_state_dict",)
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

@@ -69,7 +69,8 @@ class MissingMainGuard(Check):
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
     failures = ("T-E1",)
-    mentions = ("num_workers", "DataLoader", "multiprocess", "ProcessPoolExecutor", "notebook_launcher")
+    mentions = ("num_workers", "DataLoader", "multiprocess")
+    calls = ("ProcessPoolExecutor", "notebook_launcher")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

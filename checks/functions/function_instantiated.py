@@ -60,7 +60,7 @@ class FunctionInstantiated(Check):
     @on(Module)
     def check(self, module: Module, report: Report) -> None:
         """Look at calls of what calls make, and at calls of variables and attributes that hold such."""
-        called = {name for scope in module.scope.walk() for name in scope.calls}
+        called = module.scope.called
         for scope in module.scope.walk():
             for call in scope.calls.get("", ()):
                 self._made(module, _Use(call.func, scope, lambda: True), report)

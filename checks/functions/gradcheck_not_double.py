@@ -41,7 +41,7 @@ class GradcheckNotDouble(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-F4", "T-F3")
-    mentions = ("gradcheck",)
+    calls = ("gradcheck", "gradgradcheck")
 
     @on(Call)
     def check(self, call: Call, report: Report) -> None:

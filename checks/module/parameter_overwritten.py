@@ -41,7 +41,7 @@ class ParameterOverwritten(Check):
     name = "parameter-overwritten"
     severity = Severity.ERROR
     failures = ("T-D2",)
-    mentions = ("Parameter", "nn", "weight")
+    mentions = ("nn", "weight", "Parameter")
 
     @on(ModuleClass)
     def check_class(self, cls: ClassInfo, report: Report) -> None:

@@ -41,7 +41,7 @@ class SuperWrongClass(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-D1",)
-    mentions = ("super(",)
+    calls = ("super",)
 
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:

@@ -35,7 +35,7 @@ class BatchMetricAveraging(Check):
     name = "batch-metric-averaging"
     severity = Severity.INFO
     failures = ("L-18",)
-    mentions = (".item()",)
+    calls = ("item",)
 
     @on(FunctionInfo)
     def check(self, function: FunctionInfo, report: Report) -> None:

@@ -51,7 +51,7 @@ class ClipGradMisplaced(Check):
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
     failures = ("L-06", "L-17")
-    mentions = ("clip_grad",)
+    calls = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

@@ -51,7 +51,7 @@ class MissingStepOrBackward(Check):
     name = "missing-step-or-backward"
     severity = Severity.ERROR
     failures = ("L-16",)
-    mentions = ("zero_grad", "step(")
+    calls = ("zero_grad", "step")
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

@@ -67,7 +67,7 @@ class MissingZeroGrad(Check):
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
     failures = ("T-H1", "L-05", "L-16")
-    mentions = (".step(",)
+    calls = ("step",)
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

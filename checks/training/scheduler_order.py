@@ -51,7 +51,7 @@ class SchedulerOrder(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("X-22", "L-16")
-    mentions = ("step(",)
+    calls = ("step",)
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

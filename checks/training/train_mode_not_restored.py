@@ -43,7 +43,7 @@ class TrainModeNotRestored(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-H2", "L-16")
-    mentions = ("eval(",)
+    calls = ("eval",)
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

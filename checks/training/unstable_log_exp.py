@@ -43,7 +43,7 @@ class UnstableLogExp(Check):
     severity = Severity.WARNING
     fixable = Applicability.SAFE
     failures = ("L-06", "L-17")
-    mentions = ("log", "sqrt", "exp")
+    mentions = ("exp", "log", "sqrt")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

@@ -53,7 +53,7 @@ class WrongStepOrder(Check):
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
     failures = ("T-H1", "L-16")
-    mentions = (".step(",)
+    calls = ("step",)
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

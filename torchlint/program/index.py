@@ -123,11 +123,17 @@ class Scope:
             self._below = below
         return self._below
 
+    @property
+    def called(self) -> set[str]:
+        """The last parts of the names of all calls here and below."""
+        if self._called is None:
+            self._called = set()
+            self._called.update(*(scope.calls for scope in self.walk()))
+        return self._called
+
     def all_calls(self, name: str) -> Iterator[tuple[ast.Call, Scope]]:
         """Calls whose name ends in ``name``, here and below."""
-        if self._called is None:
-            self._called = {name for scope in self.walk() for name in scope.calls}
-        if name in self._called:
+        if name in self.called:
             for scope in self.walk():
                 for call in scope.calls.get(name, ()):
                     yield call, scope
