@@ -312,8 +312,14 @@ class Runner:
                 self._handlers.setdefault(kind, []).append((check, getattr(check, method)))
         self._event_kinds = [kind for kind in self._handlers if issubclass(kind, (Event, Trace))]
         self._class_kinds = [(test, kind) for kind, test in _CLASS_KINDS.items() if kind in self._handlers]
+        self._always = {check for check in self._checks if not check.mentions and not check.calls}
+        self._calling: dict[str, set[Check]] = {}
+        for check in self._checks:
+            for name in check.calls:
+                self._calling.setdefault(name, set()).add(check)
         words = {word for check in self._checks for word in check.mentions}
         self._parts = {word: [part for part in words if part in word and part != word] for word in words}
+        self._mentioning = [check for check in self._checks if check.mentions]
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
         """All findings of the checks on one file, in no particular order."""
@@ -333,7 +339,10 @@ class Runner:
 
     def _concerned(self, module: Module) -> set[Check]:
         """The checks that have a say in a file, told by its words and by the names that it calls."""
-        text, called = module.source.text, module.scope.called
+        concerned = set(self._always)
+        for name in self._calling.keys() & module.scope.called:
+            concerned |= self._calling[name]
+        text = module.source.text
         held: dict[str, bool] = {}
 
         def holds(word: str) -> bool:
@@ -342,13 +351,10 @@ class Runner:
                 known = held[word] = all(map(holds, self._parts[word])) and word in text
             return known
 
-        return {
-            check
-            for check in self._checks
-            if (not check.mentions and not check.calls)
-            or not called.isdisjoint(check.calls)
-            or any(map(holds, check.mentions))
-        }
+        for check in self._mentioning:
+            if check not in concerned and any(map(holds, check.mentions)):
+                concerned.add(check)
+        return concerned
 
     def _follow(self, module: Module, file: _FileRun) -> None:
         """Show what the program does: events in the order they happen, then each trace as a whole."""
