@@ -1,19 +1,20 @@
 """Which files there are to lint: paths as the user gave them, down to every Python file and notebook below.
 
 A path that is named is always taken, whatever its name and whatever ignores it. Below a folder the configuration's
-``exclude`` and git's ignore files decide. Links to folders are not followed, so that no walk can leave its tree or
-run in a circle; what isn't a regular file is never opened.
+``exclude`` and git's ignore files decide. Links to folders are not followed, nor links to files outside the folder and
+its project, so that no walk can leave its tree or run in a circle; what isn't a regular file is never opened.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchlint.source.globs import Patterns
+from torchlint.source.globs import Patterns, atomic
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -64,6 +65,7 @@ class _Folder(NamedTuple):
     shown: str
     settings: Settings
     ignores: tuple[_Ignores, ...]
+    top: str  # the folder that was named, with its slash
 
 
 class _Ignores(NamedTuple):
@@ -113,7 +115,7 @@ class _Walk:
             return
         shown = os.path.normpath(given)
         ignores = _ignores_above(path) if settings.respect_gitignore else ()
-        self._walk(_Folder(path, "" if shown == "." else shown, settings, ignores))
+        self._walk(_Folder(path, "" if shown == "." else shown, settings, ignores, path.rstrip(os.sep) + os.sep))
 
     def _excluded_from_root(self, path: str, settings: Settings) -> bool:
         patterns = self._patterns(settings)
@@ -146,7 +148,7 @@ class _Walk:
                 self.problems.append(Problem(folder.shown or ".", _reason(error)))
             return
         names = {entry.name for entry in entries}
-        path, shown, settings, ignores = folder
+        path, shown, settings, ignores, top = folder
         if not CONFIG_NAMES.isdisjoint(names):
             settings = self.settings_for(path)
         if ".gitignore" in names and settings.respect_gitignore:
@@ -165,11 +167,13 @@ class _Walk:
                 continue
             entry_shown = os.path.join(shown, name)
             if is_folder:
-                yield _Folder(entry_path, entry_shown, settings, ignores)
+                yield _Folder(entry_path, entry_shown, settings, ignores, top)
             elif entry.is_file(follow_symlinks=False):
                 self.files.setdefault(entry_path, Found(entry_path, entry_shown, settings))
             elif entry.is_symlink() and _is_regular(entry_path):
-                self._add(entry_path, entry_shown, settings)
+                target = os.path.realpath(entry_path)
+                if any(target.startswith(inside) for inside in (top, settings.root.rstrip(os.sep) + os.sep)):
+                    self.files.setdefault(target, Found(target, entry_shown, settings))
 
     def _add(self, path: str, shown: str, settings: Settings) -> None:
         """Take a file that may be a link."""
@@ -254,9 +258,18 @@ def _gitignore(patterns: list[str]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     try:
-        return GitIgnoreSpec.from_lines(patterns)
+        spec = GitIgnoreSpec.from_lines(patterns)
     except ValueError:  # git passes over a line that is no pattern
-        return GitIgnoreSpec.from_lines([pattern for pattern in patterns if _is_pattern(pattern)])
+        spec = GitIgnoreSpec.from_lines([pattern for pattern in patterns if _is_pattern(pattern)])
+    for pattern in spec.patterns:
+        regex = getattr(pattern, "regex", None)
+        if regex is not None and regex.pattern.count("[^/]*") > 2:
+            pattern.regex = re.compile(_WILD.sub(lambda found: atomic("[^/]*?", found[1]), regex.pattern))
+    return spec
+
+
+_WILD = re.compile(r"\[\^/\]\*((?:[^(/\[\\]|\\.)*)(?=\[\^/\]\*)")
+"""A ``*`` of an ignore file with the text up to the next, as pathspec writes them: several would take forever."""
 
 
 def _is_pattern(pattern: str) -> bool:
