@@ -383,7 +383,7 @@ def _parse(text: str, file: Path | None) -> dict[str, Any]:
     try:
         parsed: dict[str, Any] = _toml().loads(text)
         return parsed
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         message = str(error)
         where = _shown(file) if file else f"--config {text!r}"
         place = _PLACE.search(message)

@@ -6,6 +6,7 @@ configuration.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -47,34 +48,97 @@ def _any_of(expressions: list[str]) -> re.Pattern[str] | None:
 
 def translate(pattern: str) -> str:
     """The regular expression of one glob: ``*``, ``**``, ``?``, ``[...]`` and ``{a,b}``."""
-    return "".join(_translate(pattern))
+    made = [_of_tokens(list(_tokens(alternative))) for alternative in _alternatives(pattern)]
+    return made[0] if len(made) == 1 else f"(?:{'|'.join(made)})"
 
 
-def _translate(pattern: str) -> Iterator[str]:
-    index = depth = 0
+_STAR = ".*"
+_FOLDERS = "(?:.*/)?"
+_MOST_ALTERNATIVES = 256
+_numbers = itertools.count()
+
+
+def atomic(wildcard: str, fixed: str) -> str:
+    """A wildcard and what follows it up to the next, found where it first occurs and nowhere else.
+
+    That is enough where another wildcard follows, and bounds the time of a match, whoever wrote the pattern.
+    """
+    name = f"g{next(_numbers)}"
+    return f"(?=(?P<{name}>{wildcard}{fixed}))(?P={name})"
+
+
+def _of_tokens(tokens: list[str]) -> str:
+    wild = [at for at, token in enumerate(tokens) if token in (_STAR, _FOLDERS)]
+    pieces = ["".join(tokens[: wild[0]] if wild else tokens)]
+    for at, following in itertools.zip_longest(wild, wild[1:]):
+        fixed = "".join(tokens[at + 1 : following])
+        if following is None:
+            pieces.append(tokens[at] + fixed)
+        else:
+            pieces.append(atomic(".*?" if tokens[at] == _STAR else "(?:.*?/)??", fixed))
+    return "".join(pieces)
+
+
+def _tokens(pattern: str) -> Iterator[str]:
+    index, last = 0, ""
     while index < len(pattern):
         if pattern.startswith("**/", index) and (index == 0 or pattern[index - 1] == "/"):
-            yield "(?:.*/)?"
-            index += 3
-            continue
-        char = pattern[index]
-        index += 1
-        end = pattern.find("]", index + 1) if char == "[" else -1
-        if char == "*":
-            yield ".*"
-        elif char == "?":
-            yield "[^/]"
-        elif end > 0:
-            inside = pattern[index:end].replace("\\", "\\\\").replace("[", "\\[")
-            yield f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
-            index = end + 1
-        elif char == "{" and "}" in pattern[index:]:
-            depth += 1
-            yield "(?:"
-        elif char == "}" and depth:
-            depth -= 1
-            yield ")"
-        elif char == "," and depth:
-            yield "|"
+            token, index = _FOLDERS, index + 3
         else:
-            yield re.escape(char)
+            token, index = _token(pattern, index)
+        if token != last or token not in (_STAR, _FOLDERS):
+            yield token
+        last = token
+
+
+def _token(pattern: str, index: int) -> tuple[str, int]:
+    """The expression of what stands at an index, and where the next begins."""
+    char = pattern[index]
+    if char == "*":
+        return _STAR, index + 1
+    if char == "?":
+        return "[^/]", index + 1
+    end = pattern.find("]", index + 2) if char == "[" else -1
+    if end > 0:
+        inside = pattern[index + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+        made = f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
+        try:
+            re.compile(made)
+        except re.error:  # an empty set, a range from z to a: no set at all
+            pass
+        else:
+            return made, end + 1
+    return re.escape(char), index + 1
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The patterns without braces that one with them stands for; braces that don't match, or too many, are text."""
+    done: list[str] = []
+    pending = [pattern]
+    while pending:
+        head = pending.pop()
+        split = _first_braces(head)
+        if split is None:
+            done.append(head)
+            continue
+        before, choices, after = split
+        pending += [before + choice + after for choice in choices]
+        if len(pending) + len(done) > _MOST_ALTERNATIVES:
+            return [pattern]
+    return done
+
+
+def _first_braces(pattern: str) -> tuple[str, list[str], str] | None:
+    opened: list[int] = []
+    commas: list[int] = []
+    for at, char in enumerate(pattern):
+        if char == "{":
+            opened.append(at)
+            commas = []
+        elif char == "," and opened:
+            commas.append(at)
+        elif char == "}" and opened:
+            start = opened[-1]  # the innermost: what is around it is split later
+            edges = [start, *commas, at]
+            return pattern[:start], [pattern[a + 1 : b] for a, b in itertools.pairwise(edges)], pattern[at + 1 :]
+    return None
