@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 
@@ -75,23 +76,33 @@ def _run(command: str, arguments: list[str]) -> int:
     except ConfigError as error:
         print(f"torchlint: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        # The reader (head, a pager) has gone; what it didn't want isn't an error. Python would still complain when
-        # it flushes at exit, so the descriptor is pointed elsewhere first.
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader (head, a pager) has gone; what it didn't want isn't an error
+        _forget_output()
         return 0
     except KeyboardInterrupt:
         print("torchlint: interrupted", file=sys.stderr)
         return 130
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+            _forget_output()
+            print(f"torchlint: the output can't be written: {error.strerror}", file=sys.stderr)
+            return 2
         import traceback
 
         traceback.print_exc()
         print("torchlint: this is a fault of torchlint, not of what it read; please report it", file=sys.stderr)
         return 2
     return code
+
+
+_FULL = frozenset(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO") if hasattr(errno, name))
+
+
+def _forget_output() -> None:
+    """Point the descriptor elsewhere: Python would complain once more when it flushes at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _overview() -> str:
