@@ -14,6 +14,7 @@ the input saved under --keep. The exit status is 1 if there was anything. A seed
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import random
@@ -39,6 +40,10 @@ from torchlint.source.discovery import discover
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TORCH_NAMES = ("torch", "nn", "model", "optimizer", "loss", "x", "y", "loader", "Linear", "forward", "backward", "step")
 _CHUNK = 25
+
+
+class Enough(KeyboardInterrupt):
+    """The time is up; hypothesis lets this one through at once."""
 
 
 @dataclass(slots=True)
@@ -175,29 +180,29 @@ def generate(arguments: argparse.Namespace) -> int:
     """What hypothesmith makes up."""
     try:
         import hypothesmith
-        from hypothesis import HealthCheck, Phase, given, seed, settings
+        from hypothesis import HealthCheck, Phase, given, seed, settings, strategies
     except ImportError as error:
         print(f"SKIPPED: {error}")
         return 0
     tally, started = Tally(arguments.keep), time.monotonic()
     rng = random.Random(arguments.seed)
 
-    def attempt(text: str) -> None:
-        if time.monotonic() - started > arguments.minutes * 60:
-            return
+    def attempt(text: str, share: float) -> None:
+        if time.monotonic() - started > arguments.minutes * 60 * share:
+            raise Enough
         for made in (text, HEAD + text, HEAD + torchy(text, rng)):
             tally.add(f"{arguments.seed}:{tally.counts['inputs']} made up", judge_text(made), made)
 
-    strategies = [hypothesmith.from_grammar(), hypothesmith.from_node()]
-    for strategy in strategies:
+    for share, strategy in ((0.5, hypothesmith.from_node()), (1, hypothesmith.from_grammar())):
         run = settings(
             max_examples=arguments.inputs or 1_000_000,
             deadline=None,
             database=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
-        )(seed(arguments.seed)(given(strategy)(attempt)))
-        run()
+        )(seed(arguments.seed)(given(strategy, strategies.just(share))(attempt)))
+        with contextlib.suppress(Enough):
+            run()
     return tally.told(f"hypothesmith, seed {arguments.seed}", started)
 
 
