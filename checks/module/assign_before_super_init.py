@@ -168,6 +168,6 @@ def _call_earlier(cls: ClassInfo, early: ast.expr, reaching: ast.Call) -> Fix | 
         for n in inside
         if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and _is_name(n.value, me)
     }
-    if any(set_before & base.scope.self_reads.keys() for base in cls.ancestors()):
+    if any(set_before & base.scope.self_reads.keys() for base in cls.ancestors(*set_before)):
         return None
     return safe("Call super().__init__() first", move_statement(source, base_init, "before", first))

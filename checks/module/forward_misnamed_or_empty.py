@@ -137,15 +137,14 @@ def _has_no_forward(cls: ClassInfo) -> bool:
     """Whether no class above has a forward or another way to be called, and none is set as an attribute."""
     if cls.method("__call__") is not None or cls.method("__getattr__") is not None:
         return False
-    for base in cls.mro:
-        if base is None:
+    for base in (cls, *cls.ancestors("forward")):
+        if "forward" in base.class_attributes or "forward" in base.written_attributes:
             return False
-        if isinstance(base, ClassInfo):
-            if "forward" in base.class_attributes or "forward" in base.written_attributes:
-                return False
-        elif base != "torch.nn.Module" and base.partition(".")[0] not in ("builtins", "abc", "typing"):
-            return False
-    return True
+    return all(
+        base == "torch.nn.Module" or (base or "").partition(".")[0] in ("builtins", "abc", "typing")
+        for base in cls.lineage
+        if base is None or isinstance(base, str)
+    )
 
 
 def _returns_nothing(forward: FunctionInfo) -> bool:

@@ -97,7 +97,7 @@ def _writers(module: Module) -> dict[str, list[ClassInfo]]:
 
 def _is_made_parameter(cls: ClassInfo, name: str) -> bool:
     """Whether something called Parameter is assigned to the attribute, by the looks of it."""
-    return _makes_parameter(cls, name) or any(_makes_parameter(base, name) for base in cls.ancestors())
+    return _makes_parameter(cls, name) or any(_makes_parameter(base, name) for base in cls.ancestors(name))
 
 
 def _makes_parameter(cls: ClassInfo, name: str) -> bool:
@@ -128,7 +128,7 @@ def _makes_tensor(value: ast.expr, scope: Scope, module: Module) -> bool:
 
 
 def _inherited_writes(cls: ClassInfo, name: str) -> Iterator[AttributeUse]:
-    for base in cls.ancestors():
+    for base in cls.ancestors(name):
         yield from base.writes(name)
 
 

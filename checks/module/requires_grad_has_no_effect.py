@@ -145,7 +145,7 @@ def _is_module(node: ast.expr, scope: Scope, module: Module) -> bool:
         if cls is not None and (
             cls.method(_RIGHT) is not None
             or cls.class_attribute(_RIGHT) is not None
-            or any(base.scope.self_reads.get(_RIGHT) for base in (cls, *cls.ancestors()))
+            or any(base.scope.self_reads.get(_RIGHT) for base in (cls, *cls.ancestors(_RIGHT)))
         ):
             return False
     return True

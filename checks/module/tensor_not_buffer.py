@@ -108,7 +108,7 @@ def _constant_tensor(cls: ClassInfo, name: str) -> AttributeUse | None:
         return None
     if not _is_made_here(use.value, use.scope, cls.module):
         return None
-    if any(name in base.written_attributes or name in base.methods for base in cls.ancestors()):
+    if any(name in base.written_attributes or name in base.methods for base in cls.ancestors(name)):
         return None
     if any(_is_changed_in_place(read) for read in cls.reads(name)):
         return None

@@ -127,7 +127,9 @@ def _may_be_method(call: UnknownCall, receiver: Object) -> bool:
         return True
     if isinstance(callee, Symbol) and callee.of is receiver and receiver.cls is not None:
         attribute = callee.name.rpartition(".")[2]
-        return not any(attribute in base.written_attributes for base in (receiver.cls, *receiver.cls.ancestors()))
+        return not any(
+            attribute in base.written_attributes for base in (receiver.cls, *receiver.cls.ancestors(attribute))
+        )
     return False
 
 

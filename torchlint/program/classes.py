@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Union
 
@@ -134,11 +134,21 @@ class ClassInfo:
         """Whether it derives from torch.utils.data.Dataset."""
         return self.derives(DATASET)
 
-    def ancestors(self) -> Iterator[ClassInfo]:
-        """The classes above this one whose source is at hand, nearest first."""
-        for base in self.mro[1:]:
+    def ancestors(self, *words: str) -> Iterator[ClassInfo]:
+        """The classes above this one whose source is at hand, nearest first.
+
+        With ``words``, a class of another file that says none of them is left out, and isn't parsed.
+        """
+        for ancestor in self.lineage[1:]:
+            if words and isinstance(ancestor, Unread) and not _says(ancestor, words):
+                continue
+            base = _read(ancestor)
             if isinstance(base, ClassInfo):
                 yield base
+
+    def says_elsewhere(self, word: str) -> bool:
+        """Whether a class of another file above this one says a word."""
+        return any(isinstance(ancestor, Unread) and _says(ancestor, (word,)) for ancestor in self.lineage)
 
     # ---------------------------------------------------------------- members
 
@@ -178,7 +188,7 @@ class ClassInfo:
     def class_attribute(self, name: str) -> ast.expr | None:
         """The value of a class attribute here or in an ancestor at hand, None where there is none or no value."""
         for ancestor in self.lineage:
-            if isinstance(ancestor, Unread) and not ancestor.module.says(ancestor.name, name):
+            if isinstance(ancestor, Unread) and not _says(ancestor, (name,)):
                 continue
             base = _read(ancestor)
             if isinstance(base, ClassInfo) and base.class_attributes.get(name) is not None:
@@ -265,12 +275,16 @@ def _base(node: ast.expr, module: Module, scope: Scope | None, cls: ClassInfo | 
 
 def _method(lineage: Sequence[Ancestor], name: str) -> FunctionInfo | None:
     for ancestor in lineage:
-        if isinstance(ancestor, Unread) and not ancestor.module.says(ancestor.name, name):
+        if isinstance(ancestor, Unread) and not _says(ancestor, (name,)):
             continue
         base = _read(ancestor)
         if isinstance(base, ClassInfo) and name in base.methods:
             return base.methods[name]
     return None
+
+
+def _says(unread: Unread, words: Iterable[str]) -> bool:
+    return any(unread.module.says(unread.name, word) for word in words)
 
 
 def _read(base: Ancestor) -> Base:

@@ -297,11 +297,10 @@ class Evaluator(Caller):
 
     def super_member(self, value: Super, name: str, node: ast.AST) -> Value:
         """``super().name``: the next definition above the class."""
-        for base in value.cls.ancestors():
-            if name in base.methods:
-                method = base.methods[name]
-                return Function(method, None if method.is_static else value.receiver)
-        return Bound(value, name, node)
+        method = value.cls.inherited(name)
+        if method is None:
+            return Bound(value, name, node)
+        return Function(method, None if method.is_static else value.receiver)
 
     # ---------------------------------------------------------------- operators
 

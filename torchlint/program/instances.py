@@ -521,9 +521,8 @@ class Instances:
 
         def question() -> list[Made]:
             found: list[Made] = []
-            for base in cls.mro:
-                if isinstance(base, ClassInfo):
-                    found += base.module.instances._assigned(base, name, depth)
+            for base in (cls, *cls.ancestors(name, *_REGISTERING)):
+                found += base.module.instances._assigned(base, name, depth)
             return found
 
         context = Context(cls.module.instances, cls.scope, None, depth)

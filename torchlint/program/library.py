@@ -210,7 +210,7 @@ class Library(Tensors):
         for alternative in self.state.get(module, "@alternatives", ()):
             answers.add(self._mode_dependent(alternative, held, seen))
         if module.cls is not None:
-            for cls in (module.cls, *module.cls.ancestors()):
+            for cls in (module.cls, *module.cls.ancestors("training")):
                 if "training" in cls.scope.self_reads:
                     return True
             if not module.known:
