@@ -58,6 +58,9 @@ _FIELDS = _child_fields()
 _FIELDS_BACKWARDS = {kind: fields[::-1] for kind, fields in _FIELDS.items()} | {ast.Constant: ()}
 
 
+_NO_NAMES: frozenset[str] = frozenset()
+
+
 class Scope:
     """A module, class, function or lambda body, and what stands directly in it (comprehensions included).
 
@@ -95,11 +98,12 @@ class Scope:
         self.calls: dict[str, list[ast.Call]] = {}
         self.nodes: dict[type[ast.AST], list[ast.AST]] = {}
         self.stores: set[str] = set()
-        self.globals: set[str] = set()
+        self.globals: frozenset[str] = _NO_NAMES
         self.self_name: str | None = None
         self.owner: Scope | None = None  # the class scope whose instance `self_name` is
-        self.self_reads: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
-        self.self_writes: dict[str, list[tuple[ast.Attribute, Scope]]] = {}
+        is_class = type(node) is ast.ClassDef
+        self.self_reads: _Uses = {} if is_class else _NO_USES
+        self.self_writes: _Uses = {} if is_class else _NO_USES
         self._below: list[Scope] | None = None
         self._called: set[str] | None = None
         self._children: dict[ast.AST, Scope] | None = None
@@ -192,6 +196,11 @@ class Scope:
         return up
 
 
+_Uses = dict[str, list[tuple[ast.Attribute, Scope]]]
+_NO_USES: _Uses = {}
+"""What functions share, whose own are never filled."""
+
+
 def _parents_below(top: ast.AST) -> dict[ast.AST, ast.AST]:
     """Child to parent, contexts and operators aside, which trees share; several times faster than ast.walk."""
     table: dict[ast.AST, ast.AST] = {}
@@ -232,20 +241,20 @@ def build(tree: ast.Module) -> Scope:
 def extend(root: Scope, statements: list[ast.stmt]) -> list[Scope]:
     """Index further statements of a module's body; the scopes right below the module's that they bring."""
     known = len(root.children)
-    pending: list[tuple[Scope, list[ast.AST]]] = [(root, list(statements))]
+    pending: list[tuple[Scope, Sequence[ast.AST]]] = [(root, statements)]
     while pending:
         scope, body = pending.pop()
         _fill(scope, body, pending)
     return root.children[known:]
 
 
-def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast.AST]]]) -> None:
+def _fill(scope: Scope, body: Sequence[ast.AST], pending: list[tuple[Scope, Sequence[ast.AST]]]) -> None:
     calls, nodes, stores = scope.calls, scope.nodes, scope.stores
     self_name, owner = scope.self_name, scope.owner
     reads = owner.self_reads if owner is not None else None
     in_class = type(scope.node) is ast.ClassDef
-    below: list[tuple[Scope, list[ast.AST]]] = []
-    stack: list[Any] = body[::-1]
+    below: list[tuple[Scope, Sequence[ast.AST]]] = []
+    stack: list[Any] = list(body[::-1])
     pop, push = stack.pop, stack.append
     while stack:
         node = pop()
@@ -339,25 +348,43 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
                 stores.add(node.id)
         elif kind is ast.Constant:
             pass
+        elif kind is ast.Tuple or kind is ast.List:
+            for value in node.elts[::-1]:
+                if type(value) is ast.Name:
+                    if type(value.ctx) is not ast.Load:
+                        stores.add(value.id)
+                elif type(value) is not ast.Constant:
+                    push(value)
+        elif kind is ast.Return:
+            kept = nodes.get(ast.Return)
+            if kept is None:
+                nodes[ast.Return] = [node]
+            else:
+                kept.append(node)
+            value = node.value
+            if value is not None and type(value) not in _PLAIN:
+                push(value)
         elif kind in _FUNCTIONS or kind is ast.Lambda:
-            child = Scope(node, scope, getattr(node, "name", "<lambda>"))
+            child = Scope(node, scope, "<lambda>" if kind is ast.Lambda else node.name)
             scope.children.append(child)
             if kind is not ast.Lambda:
                 stores.add(node.name)
-                stack.extend(reversed(node.decorator_list))
+                stack += node.decorator_list[::-1]
             arguments = node.args
-            stack.extend(d for d in (*arguments.defaults, *arguments.kw_defaults) if d is not None)
-            names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-            for star in (arguments.vararg, arguments.kwarg):
-                if star is not None:
-                    names.add(star.arg)
-            child.stores |= names
+            names = child.stores
+            for parameter in arguments.args:
+                names.add(parameter.arg)
+            stack += arguments.defaults
+            if arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
+                stack += [default for default in arguments.kw_defaults if default is not None]
+                names.update(a.arg for a in (*arguments.posonlyargs, *arguments.kwonlyargs))
+                names.update(star.arg for star in (arguments.vararg, arguments.kwarg) if star is not None)
             if in_class and kind is not ast.Lambda:
                 child.self_name = _first_argument(node)
                 child.owner = scope
             elif self_name is not None and self_name not in names:
                 child.self_name, child.owner = self_name, owner
-            below.append((child, [node.body] if kind is ast.Lambda else list(node.body)))
+            below.append((child, [node.body] if kind is ast.Lambda else node.body))
         elif kind is ast.ClassDef:
             stores.add(node.name)
             child = Scope(node, scope, node.name)
@@ -365,7 +392,7 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
             stack.extend(node.decorator_list)
             stack.extend(node.bases)
             stack.extend(k.value for k in node.keywords)
-            below.append((child, list(node.body)))
+            below.append((child, node.body))
         else:
             if kind in _RECORDED:
                 kept = nodes.get(kind)
@@ -378,7 +405,7 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
                         stores.add(alias.asname or alias.name.partition(".")[0])
                     continue
             elif kind is ast.Global or kind is ast.Nonlocal:
-                scope.globals.update(node.names)
+                scope.globals = scope.globals.union(node.names)
                 continue
             elif kind is ast.ExceptHandler or kind is ast.MatchAs or kind is ast.MatchStar:
                 if node.name:
@@ -401,5 +428,6 @@ def _fill(scope: Scope, body: list[ast.AST], pending: list[tuple[Scope, list[ast
                         stores.add(value.id)  # type: ignore[union-attr]
                 elif value_kind not in _SKIPPED:
                     push(value)
-    stores -= scope.globals
+    if scope.globals:
+        stores -= scope.globals
     pending.extend(reversed(below))
