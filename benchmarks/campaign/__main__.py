@@ -137,6 +137,7 @@ def in_process(
 ) -> Iterator[list[tuple[str, Verdict]]]:
     """The verdicts of a process of its own, which is replaced should an input bring it down."""
     listed = list(chunks)
+    make_linter("")  # all rules are loaded before the processes start, which so have the same code to the end
     for _, chunk, answer in Processes[object, list[tuple[str, Verdict]]](1, lambda: function).map(listed):
         if isinstance(answer, Crashed):
             yield [(str(chunk[0]), Verdict("the process died"))]
