@@ -317,9 +317,12 @@ class Runner:
         for check in self._checks:
             for name in check.calls:
                 self._calling.setdefault(name, set()).add(check)
-        words = {word for check in self._checks for word in check.mentions}
-        self._parts = {word: [part for part in words if part in word and part != word] for word in words}
-        self._mentioning = [check for check in self._checks if check.mentions]
+        mentioning: dict[str, set[Check]] = {}
+        for check in self._checks:
+            for word in check.mentions:
+                mentioning.setdefault(word, set()).add(check)
+        words = sorted(mentioning, key=len)  # a word is not looked for where a part of it is missing
+        self._words = [(w, [part for part in words if part in w and part != w], mentioning[w]) for w in words]
 
     def run(self, module: Module, failed: Callable[[Check, Exception], None]) -> list[Finding]:
         """All findings of the checks on one file, in no particular order."""
@@ -343,17 +346,14 @@ class Runner:
         for name in self._calling.keys() & module.scope.called:
             concerned |= self._calling[name]
         text = module.source.text
-        held: dict[str, bool] = {}
-
-        def holds(word: str) -> bool:
-            known = held.get(word)
-            if known is None:  # it isn't looked for where a part of it is missing
-                known = held[word] = all(map(holds, self._parts[word])) and word in text
-            return known
-
-        for check in self._mentioning:
-            if check not in concerned and any(map(holds, check.mentions)):
-                concerned.add(check)
+        missing: set[str] = set()
+        for word, parts, checks in self._words:
+            if checks <= concerned:
+                continue
+            if missing.isdisjoint(parts) and word in text:
+                concerned |= checks
+            else:
+                missing.add(word)
         return concerned
 
     def _follow(self, module: Module, file: _FileRun) -> None:

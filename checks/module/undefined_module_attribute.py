@@ -79,10 +79,6 @@ class UndefinedModuleAttribute(Check):
         missing, branched = _not_defined_here(cls), _set_in_branches(cls, forward)
         if not (missing or branched) or is_template(cls.module) or not _is_closed(cls):
             return
-        if not branched:
-            missing = {name for name in missing if not cls.says_elsewhere(name)}
-            if not missing:
-                return
         defined = [_defined_by(base) for base in cls.mro if isinstance(base, ClassInfo)]
         if None in defined:
             return

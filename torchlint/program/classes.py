@@ -146,10 +146,6 @@ class ClassInfo:
             if isinstance(base, ClassInfo):
                 yield base
 
-    def says_elsewhere(self, word: str) -> bool:
-        """Whether a class of another file above this one says a word."""
-        return any(isinstance(ancestor, Unread) and _says(ancestor, (word,)) for ancestor in self.lineage)
-
     # ---------------------------------------------------------------- members
 
     @cached_property
