@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchlint.check import Applicability, Check, ClassInfo, Fix, ModuleClass, Report, Scope, Severity, on, spelled
-from torchlint.source.edits import add_argument, safe
+from torchlint.source.edits import add_argument, replace, safe
 
 DROPOUTS = frozenset(
     f"torch.nn.functional.{name}"
@@ -67,10 +67,11 @@ class FunctionalDropoutAlwaysOn(Check):
             if cls.module.qualname(call.func, scope) == ATTENTION:
                 given = next((k.value for k in call.keywords if k.arg == "dropout_p"), None)
                 if isinstance(given, ast.Constant) and isinstance(given.value, float) and given.value > 0:
+                    by_mode = f"{given.value} if {scope.self_name or 'self'}.training else 0.0"
                     report(
                         given,
-                        f"`dropout_p={given.value}` drops in eval mode too; write "
-                        f"`{given.value} if {scope.self_name or 'self'}.training else 0.0`",
+                        f"`dropout_p={given.value}` drops in eval mode too; write `{by_mode}`",
+                        fix=safe(by_mode, replace(cls.module.source, given, by_mode)) if scope.self_name else None,
                     )
 
     def _dropout(self, call: ast.Call, qualname: str, scope: Scope, cls: ClassInfo, report: Report) -> None:

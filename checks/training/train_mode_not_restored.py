@@ -80,11 +80,14 @@ def _is_trained(call: ModuleCall) -> bool:
 
 
 def _last_eval(trace: Trace, call: ModuleCall) -> ModeChange | None:
-    found = None
-    for change in trace.root.events(ModeChange, again=True):
-        if change.order < call.order and change.mode == "eval":
-            found = change
-    return found
+    """What put the called model into eval mode: its own eval() where that was seen, else a module's that holds it."""
+    changes = [
+        change
+        for change in trace.root.events(ModeChange, again=True)
+        if change.order < call.order and change.mode == "eval"
+    ]
+    own = [change for change in changes if change.target is call.target]
+    return max(own or changes, key=lambda change: change.order, default=None)
 
 
 def _fix(call: ModuleCall, model: str) -> Fix | None:
