@@ -23,6 +23,9 @@ from torchlint.check import (
 )
 
 SCHEDULER_NAME = re.compile(r"sched|(^|[._])lr($|[._])|warmup", re.IGNORECASE)
+MODEL_NAME = re.compile(r"^(the_)?(model|net|network|classifier|regressor)$")
+LOADER_NAME = re.compile(r"loader|(^|_)(dl|batches)$")
+_MODES = re.compile(r"eval\(|train|grad|mode\b|dropout")
 OPTIMIZER_NAME = re.compile(r"opt(im|$|_|[^a-z])|(^|[._])opt", re.IGNORECASE)
 
 
@@ -97,6 +100,52 @@ def evaluation(event: Event) -> Block | None:
         elif EVALUATION_NAME.search(block.frame.name.lower()) and not _is_test(block) and not _is_of_module(block):
             return block
     return None
+
+
+def is_unattended(call: ModuleCall) -> bool:
+    """Whether a model is run over a loader by a function of a file that trains, which is named for evaluating, is given
+    both, says nothing of any mode, and is neither called nor named by the rest of the file.
+
+    Whoever calls it may set the modes first. That the file's training function sets its own, and this one neither
+    eval() nor no_grad, says that they were forgotten.
+    """
+    function, target, loop = call.frame.function, call.target, call.loop
+    if function is None or function.cls is not None or function.scope.parent is not call.module.scope:
+        return False
+    if loop is None or loop.frame is not call.frame or next(call.block.enclosing("call"), None) is not None:
+        return False
+    text = call.module.source.text
+    return (
+        EVALUATION_NAME.search(function.name.lower()) is not None
+        and not function.name.startswith("test_")
+        and _is_argument(target, MODEL_NAME)
+        and _is_argument(loop.value, LOADER_NAME)
+        and _MODES.search(ast.unparse(function.node)) is None
+        and ".train()" in text
+        and ".backward()" in text
+        and not _is_named(call.module.tree, function.name)
+    )
+
+
+def _is_named(tree: ast.Module, name: str) -> bool:
+    """Whether a file calls a function of it, passes it on, or exports it by name."""
+    said: object
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            said = node.id
+        elif isinstance(node, ast.Attribute):
+            said = node.attr
+        elif isinstance(node, ast.Constant):
+            said = node.value
+        else:
+            continue
+        if said == name:
+            return True
+    return False
+
+
+def _is_argument(value: object, name: re.Pattern[str]) -> bool:
+    return isinstance(value, Symbol) and value.origin == "argument" and name.search(value.name) is not None
 
 
 def _is_of_module(block: Block) -> bool:

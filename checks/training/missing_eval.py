@@ -24,7 +24,7 @@ from torchlint.check import (
 )
 from torchlint.source.edits import insert_first, insert_statement_before, unsafe
 
-from .common import evaluation, is_backwarded
+from .common import evaluation, is_backwarded, is_unattended
 
 
 class MissingEval(Check):
@@ -56,7 +56,7 @@ class MissingEval(Check):
 
     An evaluation is a function whose name says so, or a loop under `no_grad` over a loader whose name says so. A model
     that is known to hold no layer for which the mode matters is never reported; one whose mode a caller may have set
-    isn't either.
+    isn't either, unless the file trains and its evaluation, which nothing in it calls, sets neither eval() nor no_grad.
     """
 
     code = "TL402"
@@ -69,19 +69,27 @@ class MissingEval(Check):
     def check(self, trace: Trace, report: Report) -> None:
         told: set[object] = set()
         for call in trace.root.events(ModuleCall):
-            if call.inner or call.module is not report.module or not call.likely or call.mode == "eval":
+            if call.inner or call.module is not report.module or call.mode == "eval" or call.target in told:
+                continue
+            unattended = is_unattended(call)
+            if not unattended and (not call.likely or not _in_training_mode(call, trace)):
                 continue
             where = evaluation(call)
-            if where is None or is_backwarded(call, trace) or call.target in told or not _in_training_mode(call, trace):
+            if where is None or is_backwarded(call, trace):
                 continue
             if _takes_gradients(where) or _deliberate(call) or _just_loaded(call, trace):
                 continue
             told.add(call.target)
             model = spelled(call.node.func) if isinstance(call.node, ast.Call) else "model"
+            what = (
+                f"`{model}` stays in the training mode that training left it in"
+                if unattended
+                else f"`{model}` is in training mode here"
+            )
             report(
                 call.node,
-                f"`{model}` is in training mode here: dropout drops and batch norm uses the batch while it is "
-                f"evaluated; call `{model}.eval()` before",
+                f"{what}: dropout drops and batch norm uses the batch while it is evaluated; call `{model}.eval()` "
+                "before",
                 fix=_fix(call, where, model),
             )
 

@@ -19,7 +19,7 @@ from torchlint.check import (
     spelled,
 )
 
-from .common import evaluation, is_backwarded
+from .common import evaluation, is_backwarded, is_unattended
 from .repairs import under_no_grad
 
 
@@ -47,7 +47,8 @@ class MissingNoGrad(Check):
     ## Known limits
 
     A function that nothing in its file calls may be called under `no_grad`; it is reported only where it puts the model
-    into eval mode itself. Gradients that are used (attacks, saliency) are no fault.
+    into eval mode itself, or where the file trains and the function says nothing of any mode. Gradients that are used
+    (attacks, saliency) are no fault.
     """
 
     code = "TL403"
@@ -60,15 +61,16 @@ class MissingNoGrad(Check):
     def check(self, trace: Trace, report: Report) -> None:
         told: set[object] = set()
         for call in trace.root.events(ModuleCall):
-            if call.inner or call.grad is False or call.module is not report.module or not call.likely:
+            if call.inner or call.grad is False or call.module is not report.module:
+                continue
+            unattended = is_unattended(call)
+            if not unattended and not call.likely:
                 continue
             where = evaluation(call)
             if where is None or is_backwarded(call, trace) or where.node in told or _uses_gradients(where):
                 continue
             evaluated = call.mode == "eval" or any(change.mode == "eval" for change in where.events(ModeChange))
-            if call.grad is None and not evaluated:
-                continue
-            if not evaluated and call.mode != "train":
+            if not unattended and not evaluated and (call.grad is None or call.mode != "train"):
                 continue
             told.add(where.node)
             report(
