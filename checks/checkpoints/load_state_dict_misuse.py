@@ -61,7 +61,7 @@ class LoadStateDictMisuse(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("L-12",)
-    mentions = ("state_dict", "weights_only")
+    calls = ("load_state_dict", "load")
 
     @on(Module)
     def check(self, module: Module, report: Report) -> None:

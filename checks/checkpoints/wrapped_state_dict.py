@@ -66,7 +66,7 @@ class WrappedStateDict(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-D7", "L-12")
-    mentions = ("state_dict",)
+    calls = ("state_dict", "load_state_dict")
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

@@ -100,6 +100,8 @@ class FunctionInstantiated(Check):
 
 def _function_class(node: ast.expr, scope: Scope, module: Module) -> ClassInfo | None:
     """The autograd.Function that a name stands for. What isn't one, nearly always, is asked for once in a run."""
+    if module.is_foreign(node):  # torch offers none to be called by its name
+        return None
     found: object = module.lookup(node.id, scope) if isinstance(node, ast.Name) else None
     if not isinstance(found, ClassInfo):
         dotted = module.dotted(node, scope)

@@ -112,9 +112,9 @@ def _candidate(cls: ClassInfo, name: str) -> tuple[str, AttributeUse, Made] | No
     if name in cls.methods:
         return None
     values = [(at.value, scope) for node, scope in cls.written_attributes[name] if (at := scope.assigned.get(node))]
-    if any(_is_of_self(call.func, scope) for call, scope in cls.scope.all_calls(name)) or not any(
+    if not any(
         value is not None and _may_be_container(value, scope, cls.module, cls) for value, scope in values
-    ):
+    ) or any(_is_of_self(call.func, scope) for call, scope in cls.scope.all_calls(name)):
         return None
     writes = cls.writes(name)
     found: tuple[str, AttributeUse, Made] | None = None

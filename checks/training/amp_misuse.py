@@ -61,7 +61,7 @@ class AmpMisuse(Check):
     severity = Severity.ERROR
     fixable = Applicability.UNSAFE
     failures = ("X-23", "X-27", "L-08", "R-W3")
-    mentions = ("Scaler", "autocast")
+    calls = ("GradScaler", "ShardedGradScaler", "autocast")
 
     @on(Trace)
     def check(self, trace: Trace, report: Report) -> None:

@@ -52,7 +52,8 @@ class FunctionalDropoutAlwaysOn(Check):
     severity = Severity.ERROR
     fixable = Applicability.SAFE
     failures = ("T-H2", "L-18")
-    mentions = ("dropout", "rrelu", "scaled_dot_product_attention")
+    mentions = ("dropout",)
+    calls = ("rrelu", "rrelu_", "scaled_dot_product_attention")
 
     @on(ModuleClass)
     def check(self, cls: ClassInfo, report: Report) -> None:

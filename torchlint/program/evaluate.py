@@ -10,8 +10,7 @@ from typing import Any
 from torchlint.program.calls import Caller
 from torchlint.program.events import AttributeStore
 from torchlint.program.machine import MISSING, Frame, OutOfSteps
-from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Unread
-from torchlint.program.project import NEVER_SEARCHED
+from torchlint.program.module import NEVER_SEARCHED, Assigned, Binding, FunctionInfo, Imported, Unread
 from torchlint.program.values import (
     Array,
     Bound,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from torchlint.program.project import Project
     from torchlint.program.uncalled import Uncalled
     from torchlint.source.file import SourceFile
+
+NEVER_SEARCHED = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "builtins", "__future__", "scipy", "pandas"}
+"""Packages whose source is never read: tables say what torch's names mean, and the others' don't matter."""
 
 _BUILTINS = frozenset(dir(builtins))
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -141,6 +145,7 @@ class Module:
         self.definitions: dict[str, tuple[Binding | Unread | None, list[str], set[str], list[Module]]] = {}
         self.stars: list[tuple[str, ast.ImportFrom]] = []  # filled with the bindings
         self._starred: dict[str, Binding | None] = {}
+        self._foreign: dict[str, bool] = {}
         self._classes: dict[Scope, ClassInfo] = {}
         self._functions: dict[Scope, FunctionInfo] = {}
 
@@ -283,6 +288,19 @@ class Module:
             scope = scope.parent
         found = self.leads_to(name)
         return Imported(f"builtins.{name}") if found is None and name in _BUILTINS else found
+
+    def is_foreign(self, node: ast.expr) -> bool:
+        """Whether a dotted name starts at one that the file imports from a package whose source is never read."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return False
+        known = self._foreign.get(node.id)
+        if known is None:
+            bound = self.own(node.id)
+            known = isinstance(bound, Imported) and bound.qualname.partition(".")[0] in NEVER_SEARCHED
+            self._foreign[node.id] = known
+        return known
 
     def _definition(self, scope: Scope) -> Binding:
         return self.class_at(scope) if type(scope.node) is ast.ClassDef else self.function(scope)

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import ast
 import os
-import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from torchlint.program.classes import ClassInfo, bases_derive
-from torchlint.program.module import Assigned, Binding, FunctionInfo, Imported, Module, Unread
+from torchlint.program.module import NEVER_SEARCHED, Assigned, Binding, FunctionInfo, Imported, Module, Unread
 from torchlint.program.outlined import OutlinedModule
 from torchlint.source.file import SourceFile
 from torchlint.torchapi.hierarchy import canonical, external_class_derives, is_known_name, knows_external_class
 
-NEVER_SEARCHED = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "builtins", "__future__", "scipy", "pandas"}
 KEPT_SOURCE = 3_000_000
 """Characters of source whose trees are kept for other files' questions; trees are some 40 times larger."""
 
