@@ -343,8 +343,9 @@ class Runner:
     def _concerned(self, module: Module) -> set[Check]:
         """The checks that have a say in a file, told by its words and by the names that it calls."""
         concerned = set(self._always)
-        for name in self._calling.keys() & module.scope.called:
-            concerned |= self._calling[name]
+        if self._calling:
+            for name in self._calling.keys() & module.scope.called:
+                concerned |= self._calling[name]
         text = module.source.text
         missing: set[str] = set()
         for word, parts, checks in self._words:

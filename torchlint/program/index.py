@@ -30,7 +30,10 @@ RECORDED: tuple[type[ast.AST], ...] = (
     ast.Yield,
     ast.YieldFrom,
 )
-"""Node types that a scope keeps in lists of their own, in document order; and ``ast.Expr`` of an attribute alone."""
+"""Node types that a scope keeps in lists of their own, in document order.
+
+Besides these, ``ast.Expr`` of an attribute alone, and each ``ast.Subscript`` that is the target of an assignment.
+"""
 
 _RECORDED = frozenset(RECORDED)
 _FUNCTIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef))
@@ -315,6 +318,8 @@ def _fill(scope: Scope, body: Sequence[ast.AST], pending: list[tuple[Scope, Sequ
                 if type(target) is ast.Name:
                     stores.add(target.id)
                 else:
+                    if type(target) is ast.Subscript:
+                        nodes.setdefault(ast.Subscript, []).append(target)
                     push(target)
         elif kind is ast.BinOp:
             value = node.right

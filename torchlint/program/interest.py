@@ -303,10 +303,8 @@ def _changed(scope: Scope) -> Iterator[ast.expr]:
                     yield func.value
     for node in scope.of_type(ast.AugAssign):
         yield node.target  # type: ignore[attr-defined]
-    for node in scope.of_type(ast.Assign):
-        for target in node.targets:  # type: ignore[attr-defined]
-            if isinstance(target, ast.Subscript):
-                yield target.value
+    for node in scope.of_type(ast.Subscript):
+        yield node.value  # type: ignore[attr-defined]
 
 
 def _changes_argument(scope: Scope) -> bool:

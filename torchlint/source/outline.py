@@ -12,8 +12,8 @@ import ast
 import re
 import warnings
 
-_TRIPLE = ('"""', "'''")
-_STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
+_TRIPLE = ("'''", '"""')
+_STATEMENT = re.compile(r"\n(?=[^\s#)\]}])")
 _DEFINITION = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+(\w+)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _CLASS = re.compile(r"class[ \t]+\w+[ \t]*(?:\([^()#'\"]*\)[ \t]*)?:")
@@ -124,7 +124,9 @@ def _pieces(text: str) -> list[tuple[str, int, int, int]] | None:
     if "\r" in text and "\r" in text.replace("\r\n", "\n"):  # lines that a pattern does not see
         return None
     pieces = []
-    starts = [match.start() for match in _STATEMENT.finditer(text)]
+    starts = [match.end() for match in _STATEMENT.finditer(text)]
+    if text and not text[0].isspace() and text[0] not in "#)]}":
+        starts.insert(0, 0)
     starts.append(len(text))
     i = 0
     while i < len(starts) - 1:
@@ -146,7 +148,9 @@ def _pieces(text: str) -> list[tuple[str, int, int, int]] | None:
 def _next(text: str, starts: list[int], i: int) -> int:
     """The first statement behind the i-th before which every triple-quoted string has ended; past the end if none."""
     start = starts[i] if i < len(starts) else len(text)
+    single, double = _TRIPLE
     for after in range(i + 1, len(starts)):
-        if not any(text.count(mark, start, starts[after]) % 2 for mark in _TRIPLE):
+        end = starts[after]
+        if not (text.count(double, start, end) % 2 or text.count(single, start, end) % 2):
             return after
     return len(starts)
