@@ -46,6 +46,17 @@ class Directive:
         return not self.codes or code.startswith(self.codes)
 
 
+def _follows(word: str, pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a line holds a word and behind it what matches."""
+    at = text.find(word)
+    while at >= 0:
+        end = text.find("\n", at)
+        if pattern.search(text, at, end if end >= 0 else len(text)):
+            return True
+        at = text.find(word, end) if end >= 0 else -1
+    return False
+
+
 class Suppressions:
     """The noqa comments of one file, and which of them were needed. All rows are rows of the source's text."""
 
@@ -98,8 +109,8 @@ class Suppressions:
         """
         if not self._has_noqa:
             return
-        letters = "|".join(sorted({code.rstrip("0123456789") for code in known}))
-        if not re.search(rf"\b(?:{letters})[0-9]", self._source.text.upper()):
+        letters = "|".join(sorted({code.rstrip("0123456789").lower() for code in known}))
+        if not _follows("noqa", re.compile(rf"\b(?:{letters})[0-9]"), self._source.text.lower()):
             return
         comments = self._comments
         listed = [d for directives in comments.directives.values() for d in directives]
