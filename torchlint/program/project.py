@@ -87,19 +87,16 @@ class Project:
         return self._make(source, Module)
 
     def done(self, module: Module) -> bool:
-        """Say that a linted file's module is needed no more; whether there is garbage for the cyclic collector now.
+        """Say that a linted file's module is needed no more; whether all that was kept went with it.
 
-        Trees and scopes are full of cycles, and that collector is off during a run: a linted file's module is taken
-        apart by hand. What other files asked about is dropped all together when it has grown too large (they may point
-        at each other); then next to nothing is kept, and collecting is cheaper than taking apart.
+        Trees and scopes are full of cycles, and the cyclic garbage collector is off during a run, so they are taken
+        apart by hand: a linted file's at once, what other files asked about all together when it has grown too large
+        (they may point at each other).
         """
         module.release()
         if self._kept <= KEPT_SOURCE:
             return False
-        self._modules.clear()
-        self._kept = 0
-        if self._installed is not None:
-            self._installed.close()
+        self.close()
         return True
 
     def keep(self, characters: int) -> None:
