@@ -11,7 +11,7 @@ from torchlint.source.edits import (
     add_argument,
     add_decorator,
     add_element,
-    delete_statement,
+    delete_definition,
     insert_first,
     insert_text,
     replace,
@@ -49,7 +49,7 @@ def modernized(cls: ClassInfo) -> list[Edits | None]:
     kept = [f"{forward.scope.self_name}.{name} = {parameter}" for name, parameter in state.items()]
     parameters = ", ".join(state.values())
     edits: list[Edits | None] = [
-        delete_statement(source, init.node),
+        delete_definition(source, init.node),
         insert_text(end_of(source, positional(forward)[-1]), f", {parameters}"),
         insert_first(source, forward.node, "\n".join(kept)),
         *(add_element(source, value, ", ".join(["None"] * len(state))) for value in returned(backward)),

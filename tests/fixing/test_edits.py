@@ -15,6 +15,7 @@ from torchlint.source.edits import (
     add_decorator,
     add_element,
     append,
+    delete_definition,
     delete_statement,
     insert_first,
     insert_last,
@@ -378,6 +379,24 @@ def test_a_statement_of_several_lines_is_deleted_whole() -> None:
     text = "a\n@decorated\ndef f():\n    '''doc\nflush left'''\n    b\nc\n"
     source = source_from_text(text)
     assert changed(source, delete_statement(source, source.tree.body[1])) == "a\nc\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("class C:\n    def f(self):\n        b\n\n    def g(self): c\n", "class C:\n    def g(self): c\n"),
+        (
+            "class C:\n\tdef f(self):  # one\n# two\n\t\tb  # three\n\n\tdef g(self): c\n",
+            "class C:\n\t# one\n\t# two\n\t# three\n\n\tdef g(self): c\n",
+        ),
+        ("class C:\r\n  def f(self): b  # why\r\n  c\r\n", "class C:\r\n  # why\r\n  c\r\n"),
+        ("class C:\n    def f(self): b  # why\n", "class C:\n    pass  # why\n"),
+    ],
+)
+def test_a_function_is_deleted_and_its_comments_stay(text: str, expected: str) -> None:
+    source = source_from_text(text)
+    function = next(n for n in ast.walk(source.tree) if isinstance(n, ast.FunctionDef))
+    assert changed(source, delete_definition(source, function)) == expected
 
 
 def test_a_statement_is_replaced_in_place() -> None:

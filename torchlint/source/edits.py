@@ -28,6 +28,7 @@ from torchlint.source.layout import (
     Place,
     Standing,
     after,
+    comments_between,
     end_of,
     end_of_row,
     indent_of_row,
@@ -476,6 +477,18 @@ def delete_statement(source: SourceFile, statement: ast.stmt) -> Edits | None:
         return (Edit(end_of(source, place.previous), end, ""),) if place.previous else None
     first, last = _with_blank_lines(source, place, start.row, end.row)
     return (Edit(Position(first, 1), Position(last + 1, 1), ""),)
+
+
+def delete_definition(source: SourceFile, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> Edits | None:
+    """Take a function away, with its lines; the comments in it stay where it stood, each on a line of its own."""
+    place = place_of(source, definition)
+    start, end = start_of(source, definition), end_of_row(source, definition.end_lineno or definition.lineno)
+    comments = comments_between(source, start, end)
+    if not comments or place is None or standing(source, definition) is not Standing.OWN_LINE:
+        return delete_statement(source, definition)
+    if len(place.suite) == 1 or (place.next is not None and _next_shares_line(source, place)):
+        return delete_statement(source, definition)
+    return (Edit(start, end, _at_indent(source, place, "\n".join(comments))),)
 
 
 def _with_blank_lines(source: SourceFile, place: Place, first: int, last: int) -> tuple[int, int]:

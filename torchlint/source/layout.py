@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import enum
 import io
+import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -250,6 +251,17 @@ def string_rows(source: SourceFile, statements: Sequence[ast.stmt]) -> set[int]:
         else:
             todo.extend(ast.iter_child_nodes(node))
     return rows
+
+
+def comments_between(source: SourceFile, start: Position, end: Position) -> list[str]:
+    """The comments in a statement's text, given where it starts and where its last row ends."""
+    text = source.text[source.offset(start) : source.offset(end)]
+    lines = iter([f"{line}\n" for line in re.split("\r\n|\r|\n", text)])
+    try:
+        tokens = list(tokenize.generate_tokens(lambda: next(lines, "")))
+    except (tokenize.TokenError, SyntaxError):
+        return []
+    return [token.string for token in tokens if token.type == tokenize.COMMENT]
 
 
 def _rows_within_literals(source: SourceFile, node: ast.AST) -> set[int]:
