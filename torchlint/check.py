@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 from torchlint.finding import Applicability, Edit, Finding, Fix, Position, RuleInfo, Severity
-from torchlint.program.classes import AttributeUse, ClassInfo, is_super_call
+from torchlint.program.classes import AttributeUse, ClassInfo, base_derives, is_super_call
 from torchlint.program.events import (
     Accumulate,
     AttributeStore,
@@ -41,7 +41,7 @@ from torchlint.program.events import (
     UnknownCall,
     ZeroGrad,
 )
-from torchlint.program.index import Scope
+from torchlint.program.index import Scope, last_name
 from torchlint.program.instances import Instances, Made
 from torchlint.program.interest import EVALUATION_NAME
 from torchlint.program.machine import Frame
@@ -139,8 +139,10 @@ __all__ = [
     "UnknownCall",
     "Value",
     "ZeroGrad",
+    "base_derives",
     "is_module_factory",
     "is_super_call",
+    "last_name",
     "module_class",
     "on",
     "operations",
@@ -298,6 +300,13 @@ _CLASS_KINDS: dict[type, Callable[[ClassInfo], bool | None]] = {
 }
 
 
+def _grouped(pairs: Iterable[tuple[str, Check]]) -> dict[str, set[Check]]:
+    table: dict[str, set[Check]] = {}
+    for word, check in pairs:
+        table.setdefault(word, set()).add(check)
+    return table
+
+
 class Runner:
     """Runs a fixed set of checks over files; made once a run.
 
@@ -313,14 +322,8 @@ class Runner:
         self._event_kinds = [kind for kind in self._handlers if issubclass(kind, (Event, Trace))]
         self._class_kinds = [(test, kind) for kind, test in _CLASS_KINDS.items() if kind in self._handlers]
         self._always = {check for check in self._checks if not check.mentions and not check.calls}
-        self._calling: dict[str, set[Check]] = {}
-        for check in self._checks:
-            for name in check.calls:
-                self._calling.setdefault(name, set()).add(check)
-        mentioning: dict[str, set[Check]] = {}
-        for check in self._checks:
-            for word in check.mentions:
-                mentioning.setdefault(word, set()).add(check)
+        self._calling = _grouped((name, check) for check in self._checks for name in check.calls)
+        mentioning = _grouped((word, check) for check in self._checks for word in check.mentions)
         words = sorted(mentioning, key=len)  # a word is not looked for where a part of it is missing
         self._words = [(w, [part for part in words if part in w and part != w], mentioning[w]) for w in words]
 

@@ -4,11 +4,9 @@ found is in the text, what Python can't parse is told and what it can isn't, and
 
 from __future__ import annotations
 
-import ast
 import signal
 import time
 import traceback
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +82,7 @@ def judge(linter: Linter, source: SourceFile) -> Verdict:
     finally:
         linter.done()
     seconds = time.process_time() - started
-    parsed = _parses(source)
+    parsed = source.parses
     return Verdict(_what_is_wrong(source, findings, seconds, parsed), seconds, len(findings), parsed=parsed)
 
 
@@ -119,20 +117,11 @@ def _fixed(text: str, filename: str) -> dict[str, object]:
     except Exception:
         return {"wrong": "fixing raised: " + traceback.format_exc(limit=-6)}
     wrong = ""
-    if _parses(result.before) and not _parses(result.after):
+    if result.before.parses and not result.after.parses:
         wrong = "the fixed program can't be parsed"
     if any(finding.code == "TL003" for finding in result.remaining):
         wrong = "TL003 in the fixed program"
     return {"wrong": wrong, "fixed": len(result.fixed), "rolled_back": len(result.failed)}
-
-
-def _parses(source: SourceFile) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return isinstance(source.tree, ast.Module)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
 
 
 @contextmanager

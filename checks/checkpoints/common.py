@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchlint.check import Assigned, Call, Compiled, Const, Dict, Imported, Module, Scope, Value
+from torchlint.check import Assigned, Call, Compiled, Const, Dict, Imported, Module, Scope, Value, last_name
 
 PATH_MAKERS = frozenset(
     {"os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "pathlib.PurePath", "builtins.str"}
@@ -143,7 +143,7 @@ class _Origins:
 
     def _call(self, call: ast.Call) -> set[str]:
         func = call.func
-        tail = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        tail = last_name(func)
         if tail == "state_dict":
             return {MEMORY}
         if "load" in tail.lower() or tail == "from_pretrained":

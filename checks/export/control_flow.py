@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from torchlint.check import FunctionInfo, Made, Module, Scope, operations
+from torchlint.check import FunctionInfo, Made, Module, Scope, last_name, operations
 
 TENSOR = "tensor"
 TENSORS = "tensors"
@@ -468,7 +468,7 @@ def _changes_something(statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     func = statement.value.func
-    name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    name = last_name(func)
     return name not in ("print", "warn", "warning", "info", "debug", "error", "warn_once", "write")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from torchlint.check import ClassInfo, FunctionInfo, Imported, Module, Position, Scope, is_super_call
+from torchlint.check import ClassInfo, FunctionInfo, Imported, Module, Position, Scope, base_derives, is_super_call
 from torchlint.source.file import SourceFile
 
 REACHED_ANOTHER_WAY = frozenset({"__dict__", "__setstate__", "__init__", "__new__", "__class__"})
@@ -99,27 +99,9 @@ def cooperates(init: FunctionInfo) -> bool:
     ) or any(is_super_call(call) for call, _ in init.scope.all_calls("super"))
 
 
-def bases_here(cls: ClassInfo) -> list[ClassInfo]:
-    """The bases of a class that its own file defines and that it derives from by their plain names.
-
-    Telling costs next to nothing, unlike ``cls.bases``, for which other files are read: what these classes answer
-    needn't be asked of others.
-    """
-    found: list[ClassInfo] = []
-    for base in cls.node.bases:
-        bound = cls.module.lookup(base.id, cls.scope.parent) if isinstance(base, ast.Name) else None
-        if isinstance(bound, ClassInfo) and bound is not cls:
-            found.append(bound)
-    return found
-
-
 def is_module_class(base: ast.expr, cls: ClassInfo) -> bool:
     """Whether a base of a class is known to be a module."""
-    bound = cls.module.lookup(base.id, cls.scope.parent) if isinstance(base, ast.Name) else None
-    if isinstance(bound, ClassInfo):
-        return bound.is_module is True
-    dotted = cls.module.dotted(base, cls.scope.parent)
-    return dotted is not None and cls.module.project.derives(dotted, "torch.nn.Module", cls.module) is True
+    return base_derives(base, "torch.nn.Module", cls.module, cls.scope.parent) is True
 
 
 def family_here(cls: ClassInfo) -> list[ClassInfo]:
@@ -128,7 +110,7 @@ def family_here(cls: ClassInfo) -> list[ClassInfo]:
     for each in found:
         if len(found) > _FAMILY:
             break
-        found += [base for base in bases_here(each) if base not in found]
+        found += [base for base in each.bases_here if base not in found]
     return found
 
 
@@ -147,14 +129,6 @@ def methods_reached(cls: ClassInfo, name: str) -> list[FunctionInfo]:
             for scope in method.scope.walk():
                 names += [n for n in scope.calls if n not in names and any(n in owner.methods for owner in here)]
     return found
-
-
-def is_base_here(cls: ClassInfo) -> bool:
-    """Whether a class of the same file derives from this one."""
-    memo = cls.module.memo
-    if "bases" not in memo:
-        memo["bases"] = {base.node for each in cls.module.classes for base in bases_here(each)}
-    return cls.node in memo["bases"]
 
 
 def is_template(module: Module) -> bool:

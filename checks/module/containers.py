@@ -6,7 +6,18 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from torchlint.check import AttributeUse, ClassInfo, Fix, FunctionInfo, Made, Module, Scope, module_class, operations
+from torchlint.check import (
+    AttributeUse,
+    ClassInfo,
+    Fix,
+    FunctionInfo,
+    Made,
+    Module,
+    Scope,
+    last_name,
+    module_class,
+    operations,
+)
 from torchlint.source.edits import Edits, Name, name_for, replace, safe, surround, unsafe
 
 REGISTERING = ("add_module", "register_module", "register_parameter", "setattr", "__setattr__")
@@ -182,14 +193,14 @@ def _may_be_container(value: ast.expr, scope: Scope, module: Module, cls: ClassI
     if not isinstance(value, ast.Call) or not depth:
         return False
     func = value.func
-    last = _last(func)
+    last = last_name(func)
     if last in _MAKERS:
         return True
     if last[:1].isupper():  # a class, which costs more to find than it is worth
         return False
     if cls is not None and _is_of_self(func, scope):
         found: object = cls.method(last)
-    elif isinstance(func, ast.Attribute) and _last(func.value)[:1].isupper():  # Net.from_pretrained(...)
+    elif isinstance(func, ast.Attribute) and last_name(func.value)[:1].isupper():  # Net.from_pretrained(...)
         return False
     else:
         found = module.definition(func, scope)
@@ -197,10 +208,6 @@ def _may_be_container(value: ast.expr, scope: Scope, module: Module, cls: ClassI
         return False
     returned = [n.value for n in found.scope.of_type(ast.Return) if n.value is not None]  # type: ignore[attr-defined]
     return any(_may_be_container(each, found.scope, found.module, found.cls, depth - 1) for each in returned)
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_of_self(node: ast.expr, scope: Scope) -> bool:

@@ -16,6 +16,7 @@ from torchlint.check import (
     Report,
     Scope,
     Severity,
+    last_name,
     on,
 )
 
@@ -165,7 +166,7 @@ def _used_as_layers(scope: Scope, module: Module) -> set[ast.expr]:
     if key not in memo:
         used = [call.func for call in scope.calls.get("", ())]
         for target, statement in scope.assigned.items():
-            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+            name = last_name(target)
             if name in scope.calls and statement.value is not None:
                 used.append(statement.value)
         memo[key] = {_receiver(made) for made in used}
@@ -261,7 +262,7 @@ def _sets_weights(node: ast.AST, names: set[str]) -> bool:
         return bool(chain & names and chain & {"weight", "bias", "data"})
     if isinstance(node, ast.Call):
         func = node.func
-        last = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        last = last_name(func)
         if last in ("load_state_dict", "copy_", "functional_call", "fill_", "vector_to_parameters", "constant_"):
             return any(_root(n) & names for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute)))
     return False

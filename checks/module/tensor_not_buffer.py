@@ -17,6 +17,7 @@ from torchlint.check import (
     Report,
     Scope,
     Severity,
+    last_name,
     on,
     operations,
 )
@@ -128,7 +129,7 @@ def _may_be_tensor(node: ast.expr, scope: Scope, module: Module) -> bool:
     """Whether an expression could be a tensor made here, by its looks."""
     if isinstance(node, ast.Call):
         func = node.func
-        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        name = last_name(func)
         return not name[:1].isupper() or name.endswith("Tensor")
     if isinstance(node, ast.Name):
         return any(b.how == "value" for b in module.instances.bindings(scope).get(node.id, ()))
@@ -196,7 +197,7 @@ class _Origins:
 
     def _is_number(self, call: ast.Call, scope: Scope) -> bool:
         """Whether a factory makes a tensor without dimensions, as far as can be told: any device may use it."""
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        name = last_name(call.func)
         if not call.args:
             return False
         first = call.args[0]

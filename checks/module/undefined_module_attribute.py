@@ -20,7 +20,7 @@ from torchlint.check import (
     on,
 )
 
-from .common import family_here, is_base_here, is_template
+from .common import family_here, is_template
 
 _DYNAMIC = ("__getattr__", "__getattribute__", "__setattr__", "__slots__", "__setstate__")
 _HARMLESS = frozenset({"super", "__init__", "hasattr", "getattr", "isinstance", "type", "id", "str", "print", "len"})
@@ -138,7 +138,7 @@ def _not_defined_here(cls: ClassInfo) -> set[str]:
 
 def _is_closed(cls: ClassInfo) -> bool:
     """Whether every attribute that an instance can have is in sight."""
-    if is_base_here(cls) or any(k.arg == "metaclass" for k in cls.node.keywords):
+    if cls in cls.module.subclasses or any(k.arg == "metaclass" for k in cls.node.keywords):
         return False
     for decorator in cls.node.decorator_list:
         name = cls.module.qualname(decorator.func if isinstance(decorator, ast.Call) else decorator, cls.scope.parent)

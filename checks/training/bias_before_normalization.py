@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import ast
 
-from torchlint.check import Applicability, Check, Const, Fix, ModuleCall, Object, Report, Severity, Tensor, on, spelled
+from torchlint.check import (
+    Applicability,
+    Check,
+    Const,
+    Fix,
+    ModuleCall,
+    Object,
+    Report,
+    Severity,
+    Tensor,
+    last_name,
+    on,
+    spelled,
+)
 from torchlint.source.edits import safe, set_argument
 
 from .common import layer_in_sequential, stands_in
@@ -73,7 +86,7 @@ class BiasBeforeNormalization(Check):
 
 def _is_named(norm: Object) -> bool:
     built = norm.node.func if isinstance(norm.node, ast.Call) else None
-    name = built.attr if isinstance(built, ast.Attribute) else getattr(built, "id", "")
+    name = last_name(built)
     return "Norm" in name
 
 

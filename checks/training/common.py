@@ -19,6 +19,7 @@ from torchlint.check import (
     Trace,
     Value,
     ZeroGrad,
+    last_name,
     spelled,
 )
 
@@ -192,5 +193,5 @@ def layer_in_sequential(call: ModuleCall) -> ast.Call | None:
 
 def stands_in(made: ast.Call, event: Event) -> bool:
     """Whether a call is one of the file that an event is in."""
-    name = made.func.attr if isinstance(made.func, ast.Attribute) else getattr(made.func, "id", "")
+    name = last_name(made.func)
     return any(found is made for found, _ in event.module.scope.all_calls(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, on, spelled
+from torchlint.check import Applicability, Check, Module, Report, Scope, Severity, last_name, on, spelled
 
 from .repairs import exponential_minus_one, logarithm_in_one, logarithm_of_one_plus, with_eps
 
@@ -145,7 +145,7 @@ def _squashing(module: Module, scope: Scope, node: ast.expr) -> str | None:
         return _squashing(module, scope, values[0]) if len(values) == 1 and isinstance(values[0], ast.Call) else None
     if not isinstance(node, ast.Call):
         return None
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     if name not in SQUASHED:
         return None
     qualname = module.qualname(node.func, scope)
@@ -188,7 +188,7 @@ def _is_sum_of_squares(node: ast.expr) -> bool:
     """``sum((a - b) ** 2)`` of a difference, with nothing added."""
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     if name not in ("sum", "mean"):
         return False
     method = isinstance(node.func, ast.Attribute) and _is_square(node.func.value)

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from torchlint.config import Configuration
     from torchlint.engine.one import make_project
     from torchlint.program.knowledge import Recorder
-    from torchlint.source.file import UnreadableSource, read_source
+    from torchlint.source.file import CANNOT_PARSE, UnreadableSource, read_source
 
     path, _, name = str(args.target).partition(":")
     try:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     except (OSError, UnreadableSource) as error:
         print(f"torchlint: {path}: {error}", file=sys.stderr)
         return 2
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except CANNOT_PARSE as error:
         print(f"torchlint: {path}:{getattr(error, 'lineno', 1)}: {error}", file=sys.stderr)
         return 2
     asked = [f for f in module.functions if name in (f.name, spelled(f))] if name else []

@@ -17,7 +17,14 @@ from torchlint.engine.registry import checks_for
 from torchlint.finding import Applicability, Finding, Fix, Position
 from torchlint.program.project import Project
 from torchlint.selection import ignored_codes, selected_codes
-from torchlint.source.file import SourceFile, UnreadableSource, read_source, source_from_bytes, source_from_text
+from torchlint.source.file import (
+    CANNOT_PARSE,
+    SourceFile,
+    UnreadableSource,
+    read_source,
+    source_from_bytes,
+    source_from_text,
+)
 from torchlint.source.suppressions import Suppressions, text_row
 
 if TYPE_CHECKING:
@@ -71,7 +78,7 @@ class Linter:
         source = module.source  # another file's question may have had it read and parsed already
         try:
             source.tree  # noqa: B018 - parsed here, so that what is wrong with it is known apart from what checks raise
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        except CANNOT_PARSE as error:
             self.project.done(module)
             return self._tell(active, SYNTAX_ERROR, *_parse_failure(source, error))
         self.module = module

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from torchlint.finding import Applicability, Finding
 from torchlint.fixing.applying import Applied, CrossesCells, apply_edits, choose, row_at, start_in_text
 from torchlint.fixing.wording import describe
-from torchlint.source.file import SourceFile
+from torchlint.source.file import CANNOT_PARSE, SourceFile
 
 Lint = Callable[[SourceFile], Sequence[Finding]]
 
@@ -156,7 +156,7 @@ class _Run:
             return "it would reach into another cell"
         if step.after.text == source.text:
             return "it changes nothing"
-        if not _parses(step.after) or (self.compiles and not _compiles(step.after)):
+        if not step.after.parses or (self.compiles and not _compiles(step.after)):
             return "the result is no valid Python"
         return step
 
@@ -205,13 +205,6 @@ def _forward(steps: Sequence[Applied], offset: int) -> int:
     return offset
 
 
-def _parses(source: SourceFile) -> bool:
-    try:
-        return isinstance(source.tree, ast.Module)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-
-
 def _compiles(source: SourceFile) -> bool:
     """Whether Python takes the file: beyond the grammar, names declared twice, ``return`` outside functions, ..."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.is_notebook else 0
@@ -219,6 +212,6 @@ def _compiles(source: SourceFile) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(source.tree, source.filename or "<source>", "exec", flags=flags, dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except CANNOT_PARSE:
         return False
     return True

@@ -204,6 +204,11 @@ _NO_USES: _Uses = {}
 """What functions share, whose own are never filled."""
 
 
+def last_name(node: ast.expr | None) -> str:
+    """The last part of a name or attribute chain: ``backward`` of ``loss.backward``; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def _parents_below(top: ast.AST) -> dict[ast.AST, ast.AST]:
     """Child to parent, contexts and operators aside, which trees share; several times faster than ast.walk."""
     table: dict[ast.AST, ast.AST] = {}
@@ -283,21 +288,13 @@ def _fill(scope: Scope, body: Sequence[ast.AST], pending: list[tuple[Scope, Sequ
                 if type(value) is not ast.Name:
                     push(value)
                 elif reads is not None and value.id == self_name:
-                    known_uses = reads.get(name)
-                    if known_uses is None:
-                        reads[name] = [(func, scope)]
-                    else:
-                        known_uses.append((func, scope))
+                    reads.setdefault(name, []).append((func, scope))
             elif kind is ast.Name:
                 name = func.id
             else:
                 name = ""
                 push(func)
-            known = calls.get(name)
-            if known is None:
-                calls[name] = [node]
-            else:
-                known.append(node)
+            calls.setdefault(name, []).append(node)
         elif kind is ast.Attribute:
             value = node.value
             if type(value) is not ast.Name:
@@ -306,11 +303,7 @@ def _fill(scope: Scope, body: Sequence[ast.AST], pending: list[tuple[Scope, Sequ
                 uses = reads if type(node.ctx) is ast.Load else owner.self_writes  # type: ignore[union-attr]
                 uses.setdefault(node.attr, []).append((node, scope))
         elif kind is ast.Assign:
-            kept = nodes.get(ast.Assign)
-            if kept is None:
-                nodes[ast.Assign] = [node]
-            else:
-                kept.append(node)
+            nodes.setdefault(ast.Assign, []).append(node)
             value = node.value
             if type(value) not in _PLAIN:
                 push(value)
@@ -353,22 +346,6 @@ def _fill(scope: Scope, body: Sequence[ast.AST], pending: list[tuple[Scope, Sequ
                 stores.add(node.id)
         elif kind is ast.Constant:
             pass
-        elif kind is ast.Tuple or kind is ast.List:
-            for value in node.elts[::-1]:
-                if type(value) is ast.Name:
-                    if type(value.ctx) is not ast.Load:
-                        stores.add(value.id)
-                elif type(value) is not ast.Constant:
-                    push(value)
-        elif kind is ast.Return:
-            kept = nodes.get(ast.Return)
-            if kept is None:
-                nodes[ast.Return] = [node]
-            else:
-                kept.append(node)
-            value = node.value
-            if value is not None and type(value) not in _PLAIN:
-                push(value)
         elif kind in _FUNCTIONS or kind is ast.Lambda:
             child = Scope(node, scope, "<lambda>" if kind is ast.Lambda else node.name)
             scope.children.append(child)
@@ -400,11 +377,7 @@ def _fill(scope: Scope, body: Sequence[ast.AST], pending: list[tuple[Scope, Sequ
             below.append((child, node.body))
         else:
             if kind in _RECORDED:
-                kept = nodes.get(kind)
-                if kept is None:
-                    nodes[kind] = [node]
-                else:
-                    kept.append(node)
+                nodes.setdefault(kind, []).append(node)
                 if kind is ast.Import or kind is ast.ImportFrom:
                     for alias in node.names:
                         stores.add(alias.asname or alias.name.partition(".")[0])

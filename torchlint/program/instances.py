@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from torchlint.program.classes import ClassInfo
 from torchlint.program.index import FunctionNode, Scope
 from torchlint.program.module import Assigned, FunctionInfo, Imported, Module
+from torchlint.source.file import CANNOT_PARSE
 from torchlint.torchapi import modules as torchapi
 from torchlint.torchapi import operations
 
@@ -740,7 +741,7 @@ class Instances:
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
             try:
                 annotation = ast.parse(annotation.value, mode="eval").body
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
+            except CANNOT_PARSE:
                 return []
         outer = context.scope.parent
         if isinstance(annotation, ast.Subscript):

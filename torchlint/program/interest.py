@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from torchlint.program.index import Scope
+from torchlint.program.index import Scope, last_name
 from torchlint.program.module import Module
 from torchlint.torchapi.operations import tensor_method
 
@@ -284,9 +284,7 @@ def _is_decorated(scope: Scope, names: frozenset[str]) -> bool:
 
 def _last_name(node: ast.expr) -> str:
     """The last part of the name of what is called or named."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return last_name(node.func if isinstance(node, ast.Call) else node)
 
 
 def _changed(scope: Scope) -> Iterator[ast.expr]:
@@ -387,7 +385,7 @@ def _transforms_leaf(scope: Scope) -> bool:
 
 def _makes_leaf(call: ast.Call) -> bool:
     func = call.func
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    name = last_name(func)
     return name == "Parameter" or any(k.arg == "requires_grad" for k in call.keywords)
 
 
@@ -407,7 +405,7 @@ def _turns_leaf_to_numpy(scope: Scope) -> bool:
 
 def _is_init(node: ast.expr) -> bool:
     """Whether an expression is spelt like the torch.nn.init module."""
-    return (node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else "") == "init"
+    return last_name(node) == "init"
 
 
 def _breaks_backward(scope: Scope) -> bool:
@@ -438,7 +436,7 @@ def _keeps_result(value: ast.expr) -> bool:
     if isinstance(value, ast.BinOp):
         return isinstance(value.op, (ast.Div, ast.Pow))
     if isinstance(value, ast.Call):
-        name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+        name = last_name(value.func)
         operation = tensor_method(name)
         return operation is not None and operation.saves_output
     return False

@@ -418,14 +418,10 @@ class Module:
     @cached_property
     def subclasses(self) -> dict[ClassInfo, list[ClassInfo]]:
         """For each class that others of the file name as a base, those others in document order."""
-        from torchlint.program.classes import ClassInfo
-
         table: dict[ClassInfo, list[ClassInfo]] = {}
         for cls in self.classes:
-            for base in cls.node.bases:
-                found = self.lookup(base.id, cls.scope.parent) if isinstance(base, ast.Name) else None
-                if isinstance(found, ClassInfo) and found is not cls:
-                    table.setdefault(found, []).append(cls)
+            for base in cls.bases_here:
+                table.setdefault(base, []).append(cls)
         return table
 
     @cached_property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from torchlint.program import index
 from torchlint.program.index import Scope
 from torchlint.program.module import Binding, Imported, Module, Unread
+from torchlint.source.file import CANNOT_PARSE
 from torchlint.source.outline import Outline
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class OutlinedModule(Module):
             before = self._outline.parsed
             try:
                 statements = self._outline.parse(pieces[-1])
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
+            except CANNOT_PARSE:
                 return None
             self.project.keep(self._outline.parsed - before)
             self._defined[name] = self._define(name, statements)
@@ -71,7 +72,7 @@ class OutlinedModule(Module):
         if name not in self._unread:
             try:
                 self._unread[name] = Unread(name, self, self._outline.bases(pieces[-1]))
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
+            except CANNOT_PARSE:
                 self._unread[name] = None
         return self._unread[name]
 

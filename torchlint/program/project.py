@@ -15,7 +15,7 @@ from typing import TypeVar
 from torchlint.program.classes import ClassInfo, bases_derive
 from torchlint.program.module import NEVER_SEARCHED, Assigned, Binding, FunctionInfo, Imported, Module, Unread
 from torchlint.program.outlined import OutlinedModule
-from torchlint.source.file import SourceFile
+from torchlint.source.file import CANNOT_PARSE, SourceFile
 from torchlint.torchapi.hierarchy import canonical, external_class_derives, is_known_name, knows_external_class
 
 KEPT_SOURCE = 3_000_000
@@ -147,13 +147,7 @@ class Project:
         module: OutlinedModule | None
         try:
             module = self._make(self._read(path), OutlinedModule)
-        except (
-            OSError,
-            SyntaxError,
-            ValueError,
-            RecursionError,
-            MemoryError,
-        ):  # tells nothing
+        except (OSError, *CANNOT_PARSE):
             module = None
         self._modules[path] = module
         return module

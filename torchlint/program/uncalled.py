@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchlint.program.index import Scope
+from torchlint.program.index import Scope, last_name
 from torchlint.program.module import Module
 
 METHODS = frozenset({"eval", "train", "step", "zero_grad", "backward"})
@@ -45,17 +45,13 @@ def find_uncalled(module: Module) -> Iterator[Uncalled]:
                 yield Uncalled(node, node.attr, scope)
         for entered in _entered(scope):
             if isinstance(entered, (ast.Name, ast.Attribute)):
-                name = module.qualname(entered, scope) if _last(entered) in _MODE_NAMES else None
+                name = module.qualname(entered, scope) if last_name(entered) in _MODE_NAMES else None
                 if name in MODES:
-                    yield Uncalled(entered, _last(entered), scope, is_entered=True)
+                    yield Uncalled(entered, last_name(entered), scope, is_entered=True)
         if not _MODE_NAMES.isdisjoint(scope.calls):
             for call in _standing_alone(scope):
                 if module.qualname(call.func, scope) in MODES:
-                    yield Uncalled(call, _last(call.func), scope, is_called=True)
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+                    yield Uncalled(call, last_name(call.func), scope, is_called=True)
 
 
 def _entered(scope: Scope) -> list[ast.expr]:

@@ -30,6 +30,9 @@ TORCH_WORDS = (b"torch", b"lightning")
 not reported: that is the business of a general linter.
 """
 
+CANNOT_PARSE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What parsing raises: beside syntax errors, for null bytes and lone surrogates, and for what is nested too deeply."""
+
 _UTF16_WORDS = tuple("torch".encode(codec) for codec in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")  # PEP 263
 _BLANK = re.compile(rb"^[ \t\f]*(?:#.*)?$")
@@ -120,10 +123,16 @@ class SourceFile:
                 from torchlint.source.notebook import without_magics
 
                 text = without_magics(self.cells)
-            with warnings.catch_warnings():  # an invalid escape sequence in the user's file is not ours to print
-                warnings.simplefilter("ignore")
-                self._tree = ast.parse(text, self.filename)
+            self._tree = parse(text, self.filename)
         return self._tree
+
+    @property
+    def parses(self) -> bool:
+        """Whether Python can parse the file."""
+        try:
+            return isinstance(self.tree, ast.Module)
+        except CANNOT_PARSE:
+            return False
 
     def position(self, row: int, utf8_col: int) -> Position:
         """The place of an ``ast`` row and byte column in the text; held within the line if ``ast`` is off."""
@@ -220,6 +229,13 @@ def source_from_text(text: str, filename: str = "-", path: str = "", tree: ast.M
         return _notebook(text.encode("utf-8", "surrogatepass"), path, filename)
     bom = text.startswith("\ufeff")
     return SourceFile(text[1:] if bom else text, filename, path, bom=bom, tree=tree)
+
+
+def parse(text: str, filename: str) -> ast.Module:
+    """Parse a module without printing Python's warnings; raises one of CANNOT_PARSE."""
+    with warnings.catch_warnings():  # an invalid escape sequence in the user's file is not ours to print
+        warnings.simplefilter("ignore")
+        return ast.parse(text, filename)
 
 
 def names_torch(data: bytes) -> bool:

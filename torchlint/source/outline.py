@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
+
+from torchlint.source.file import parse
 
 _TRIPLE = ("'''", '"""')
 _STATEMENT = re.compile(r"\n(?=[^\s#)\]}])")
@@ -63,7 +64,7 @@ class Outline:
         outside.append(text[at:])
         self.parsed = sum(map(len, outside))
         try:
-            self.rest = _parse("".join(outside), filename)
+            self.rest = parse("".join(outside), filename)
         except SyntaxError:
             self._parse_whole()
 
@@ -72,7 +73,7 @@ class Outline:
         if definition.statements is None:
             text = self._text[definition.start : definition.end]
             self.parsed += len(text)
-            definition.statements = _parse("\n" * definition.row + text, self._filename).body
+            definition.statements = parse("\n" * definition.row + text, self._filename).body
         return definition.statements
 
     def words(self, definition: Definition) -> frozenset[str]:
@@ -89,12 +90,12 @@ class Outline:
                 return None
             found = _CLASS.match(self._text, definition.head)
             if found is not None:
-                return _bases(_parse(found[0] + " pass", self._filename).body)
+                return _bases(parse(found[0] + " pass", self._filename).body)
         return _bases(self.parse(definition))
 
     def _parse_whole(self) -> None:
         """Split the tree instead of the text: lines begin where no statement does, within brackets for example."""
-        self.rest = _parse(self._text, self._filename)
+        self.rest = parse(self._text, self._filename)
         self.parsed = len(self._text)
         self.definitions = {}
         outside: list[ast.stmt] = []
@@ -111,12 +112,6 @@ class Outline:
 def _bases(statements: list[ast.stmt]) -> list[ast.expr] | None:
     node = statements[0]
     return node.bases if isinstance(node, ast.ClassDef) else None
-
-
-def _parse(text: str, filename: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text, filename)
 
 
 def _pieces(text: str) -> list[tuple[str, int, int, int]] | None:
